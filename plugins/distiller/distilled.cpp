@@ -7,18 +7,12 @@ Result<Distilled> Distilled::create(tn_ctx* ctx, const Options& options) {
   Distilled out;
   out.plan_ = SoftPlan::read(options);
   out.weight_ = options.number("weight");
-  out.seed_ = static_cast<uint64_t>(options.integer("seed"));
-  std::string adapter = options.text("adapter");
-  out.adapter_ = adapter == "always" ? Adapter::kAlways
-                 : adapter == "none" ? Adapter::kNone
-                                     : Adapter::kAuto;
-  std::string match = options.text("match");
-  if (match == "attention") out.match_ = Match::kAttention;
-  if (match == "relation") out.match_ = Match::kRelation;
-  out.shares_ = {options.number("distance"), options.number("angle")};
+  out.match_plan_ = MatchPlan::read(options);
   if (options.has("features")) {
     TN_TRY(pairs, pairs_option(options));
     out.pairs_ = std::move(pairs);
+    TN_TRY(match, find_match(options.text("match")));
+    out.match_ = match;
   }
   TN_TRY(teacher, Teacher::from(options));
   out.teacher_ = std::move(teacher);
@@ -63,19 +57,6 @@ Result<Value> Distilled::build(EditView edit, const Objective& objective) const 
   return with_hints(edit, objective, loss, inside, joined);
 }
 
-Result<Value> Distilled::matched(
-    EditView edit, const Objective& objective, Value student, Value teacher, uint64_t place) const {
-  switch (match_) {
-    case Match::kAttention:
-      return attention_loss(edit, student, teacher);
-    case Match::kRelation:
-      return relation_loss(edit, student, teacher, shares_);
-    case Match::kHint:
-      break;
-  }
-  return hint_loss(edit, objective, student, teacher, adapter_, seed_, place);
-}
-
 Result<Value> Distilled::with_hints(EditView edit,
                                     const Objective& objective,
                                     Value loss,
@@ -83,7 +64,7 @@ Result<Value> Distilled::with_hints(EditView edit,
                                     const std::vector<Value>& joined) const {
   Precise b(edit);
   for (size_t i = 0; i < inside.size(); ++i) {
-    TN_TRY(hint, matched(edit, objective, inside[i], joined[i], i));
+    TN_TRY(hint, match_->loss(edit, {objective, inside[i], joined[i], i}, match_plan_));
     Value share = b.mul(hint, b.setting("weight", weight_, hint));
     loss = b.add(b.widened(loss, share), b.widened(share, loss));
   }

@@ -4,7 +4,6 @@
 // components differ in their options.
 
 #include "hints.hpp"
-#include "relations.hpp"
 
 namespace tenon::distiller {
 
@@ -17,11 +16,6 @@ class Distilled {
   bool needs_teacher() const { return !pairs_.empty() || (plan_.alpha > 0 && !plan_.cached); }
   // What is needed of the teacher, in its own graph: of the pairs, then its answer.
   Result<std::vector<Value>> wanted_of(const Teacher& teacher) const;
-  Result<Value> matched(EditView edit,
-                        const Objective& objective,
-                        Value student,
-                        Value teacher,
-                        uint64_t place) const;
   Result<Value> with_hints(EditView edit,
                            const Objective& objective,
                            Value loss,
@@ -30,10 +24,8 @@ class Distilled {
 
   SoftPlan plan_;
   double weight_ = 1;
-  uint64_t seed_ = 0;
-  Adapter adapter_ = Adapter::kAuto;
-  Match match_ = Match::kHint;
-  RelationShares shares_;
+  MatchPlan match_plan_;
+  const Match* match_ = nullptr;
   std::vector<Pair> pairs_;
   Teacher teacher_;  // falsy: the original of the student
   Component hard_;

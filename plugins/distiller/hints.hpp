@@ -3,7 +3,7 @@
 // Hints (Romero et al., "FitNets", ICLR 2015, section 2.2): a value inside the student is pulled
 // towards a value inside the teacher, through a trained linear adapter where their channels differ.
 
-#include "soft.hpp"
+#include "matches.hpp"
 
 namespace tenon::distiller {
 
@@ -13,15 +13,7 @@ struct Pair {
 // From the option: a list of names that both models have, or an object student -> teacher.
 Result<std::vector<Pair>> pairs_option(const Options& options);
 
-enum class Adapter { kAuto, kAlways, kNone };
-
-// The mean squared difference of the pair. seed, place: of the adapter's first numbers.
-Result<Value> hint_loss(EditView edit,
-                        const Objective& objective,
-                        Value student,
-                        Value teacher,
-                        Adapter adapter,
-                        uint64_t seed,
-                        uint64_t place);
+// The mean squared difference of the pair.
+Result<Value> hint_loss(EditView edit, const Matched& pair, const MatchPlan& plan);
 
 }  // namespace tenon::distiller

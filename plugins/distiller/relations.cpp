@@ -6,24 +6,8 @@ namespace {
 
 constexpr double kTiny = 1e-12;  // squared lengths under it have no direction
 
-std::string both(Value student, Value teacher) {
-  return cat("option features: the student's ", student.name(), " is ", type_text(student.type()),
-             ", ", teacher.name(), " is ", type_text(teacher.type()));
-}
-
 Value sum(Precise& b, Value x, int64_t axis, bool keeps) {
   return b.op("ReduceSum", {x, b.ints({axis})}, {{"keepdims", keeps ? 1 : 0}});
-}
-
-Value flat(Precise& b, Value x) {
-  return b.op("Reshape", {x, b.ints({0, -1})});
-}
-
-// x over its length along the last axis; nothing stays nothing.
-Value unit(Precise& b, Value x) {
-  Value squares = sum(b, b.mul(x, x), -1, true);
-  Value length = b.op("Sqrt", {b.op("Max", {squares, b.number(kTiny, x.dtype())})});
-  return b.op("Div", {x, length});
 }
 
 // [N, places]
@@ -67,8 +51,31 @@ Value angles(Precise& b, Value differences) {
 
 }  // namespace
 
-Result<Value> attention_loss(EditView edit, Value student, Value teacher) {
-  Type a = student.type(), b_type = teacher.type();
+namespace {
+
+// Whether both have a vector for each of as many samples.
+bool are_vectors(const Matched& pair) {
+  Type a = pair.student.type(), t = pair.teacher.type();
+  if (!a.ranked || !t.ranked || a.rank() < 2 || t.rank() < 2) return false;
+  return a.dims[0] < 1 || t.dims[0] < 1 || a.dims[0] == t.dims[0];
+}
+
+// Products of all pairs of samples, each row at length 1: [N, N].
+Value similarities(Precise& b, Value x) {
+  Value rows = flat(b, x);
+  Value transposed = b.op("Transpose", {rows}, {{"perm", std::vector<int64_t>{1, 0}}});
+  return unit(b, b.op("MatMul", {rows, transposed}));
+}
+
+Value mean_squared_difference(Precise& b, Value x, Value y) {
+  Value off = b.sub(x, y);
+  return b.mean(b.mul(off, off));
+}
+
+}  // namespace
+
+Result<Value> attention_loss(EditView edit, const Matched& pair, const MatchPlan&) {
+  Type a = pair.student.type(), b_type = pair.teacher.type();
   bool fits = a.ranked && b_type.ranked && a.rank() == b_type.rank() && a.rank() > 2;
   if (fits) {
     size_t channel = a.rank() > 3 ? 1 : 2;
@@ -76,33 +83,37 @@ Result<Value> attention_loss(EditView edit, Value student, Value teacher) {
     fits = may_equal(a, b_type);
   }
   if (!fits)
-    return invalid(both(student, teacher) +
+    return invalid(text_of(pair) +
                    ": expected the same shape but for the channels, of rank 3 and up, for match "
                    "attention");
   Precise b(edit);
-  Value x = attention_map(b, b.widened(student, teacher));
-  Value y = attention_map(b, b.widened(teacher, student));
-  Value off = b.sub(x, y);
-  Value loss = b.mean(b.mul(off, off));
+  Value loss = mean_squared_difference(b, attention_map(b, b.widened(pair.student, pair.teacher)),
+                                       attention_map(b, b.widened(pair.teacher, pair.student)));
   TN_CHECK(b.status());
   return loss;
 }
 
-Result<Value> relation_loss(EditView edit,
-                            Value student,
-                            Value teacher,
-                            const RelationShares& shares) {
-  Type a = student.type(), t = teacher.type();
-  bool fits = a.ranked && t.ranked && a.rank() > 1 && t.rank() > 1;
-  if (!fits || (a.dims[0] > 0 && t.dims[0] > 0 && a.dims[0] != t.dims[0]))
-    return invalid(both(student, teacher) +
+Result<Value> relation_loss(EditView edit, const Matched& pair, const MatchPlan& plan) {
+  if (!are_vectors(pair))
+    return invalid(text_of(pair) +
                    ": expected a vector for each sample of both, for match relation");
   Precise b(edit);
-  Value x = pairs(b, flat(b, b.widened(student, teacher)));
-  Value y = pairs(b, flat(b, b.widened(teacher, student)));
-  Value loss = b.scaled(huber(b, distances(b, x), distances(b, y)), shares.distance);
-  if (shares.angle > 0)
-    loss = b.add(loss, b.scaled(huber(b, angles(b, x), angles(b, y)), shares.angle));
+  Value x = pairs(b, flat(b, b.widened(pair.student, pair.teacher)));
+  Value y = pairs(b, flat(b, b.widened(pair.teacher, pair.student)));
+  Value loss = b.scaled(huber(b, distances(b, x), distances(b, y)), plan.distance);
+  if (plan.angle > 0)
+    loss = b.add(loss, b.scaled(huber(b, angles(b, x), angles(b, y)), plan.angle));
+  TN_CHECK(b.status());
+  return loss;
+}
+
+Result<Value> similarity_loss(EditView edit, const Matched& pair, const MatchPlan&) {
+  if (!are_vectors(pair))
+    return invalid(text_of(pair) +
+                   ": expected a vector for each sample of both, for match similarity");
+  Precise b(edit);
+  Value loss = mean_squared_difference(b, similarities(b, b.widened(pair.student, pair.teacher)),
+                                       similarities(b, b.widened(pair.teacher, pair.student)));
   TN_CHECK(b.status());
   return loss;
 }

@@ -13,19 +13,6 @@
 namespace tenon::pruner {
 namespace {
 
-Status differentiate(tn_ctx* ctx,
-                     tn_graph* graph,
-                     const std::vector<Value>& constants,
-                     const Cancel& cancel) {
-  nlohmann::json wrt = nlohmann::json::array();
-  for (Value v : constants)
-    wrt.push_back(v.name());
-  nlohmann::json options{{"wrt", wrt}, {"output", kLoss}};
-  TN_TRY(pass, Component::create(ctx, "tenon.pass/1", "autodiff.grad", options.dump()));
-  StringSink report;
-  return Status(pass.table<tn_pass>()->run(pass.self(), graph, cancel.raw(), report.get()));
-}
-
 // What goes into a last Softmax, else the value itself: probabilities sum to 1 whatever flows.
 Value before_softmax(Value out) {
   Node last = out.producer();
@@ -53,6 +40,19 @@ Status make_flow(tn_ctx* ctx, tn_graph* graph) {
 
 }  // namespace
 
+Status differentiate(tn_ctx* ctx,
+                     tn_graph* graph,
+                     const std::vector<Value>& constants,
+                     const Cancel& cancel) {
+  nlohmann::json wrt = nlohmann::json::array();
+  for (Value v : constants)
+    wrt.push_back(v.name());
+  nlohmann::json options{{"wrt", wrt}, {"output", kLoss}};
+  TN_TRY(pass, Component::create(ctx, "tenon.pass/1", "autodiff.grad", options.dump()));
+  StringSink report;
+  return Status(pass.table<tn_pass>()->run(pass.self(), graph, cancel.raw(), report.get()));
+}
+
 Result<BatchValues> BatchValues::flow(tn_ctx* ctx,
                                       const tn_graph* graph,
                                       const std::vector<Value>& constants,
@@ -74,15 +74,12 @@ Result<BatchValues> BatchValues::flow(tn_ctx* ctx,
   TN_CHECK(services.graph->clone(graph, &raw));
   OwnedGraph clone = OwnedGraph::take(raw);
   TN_CHECK(make_flow(ctx, raw));
-  TN_CHECK(out.compile(ctx, raw, constants, cancel));
+  TN_CHECK(differentiate(ctx, raw, constants, cancel).in("gradients"));
+  TN_CHECK(out.compile(ctx, raw, constants));
   return Result<BatchValues>(std::move(out));
 }
 
-Status BatchValues::compile(tn_ctx* ctx,
-                            tn_graph* graph,
-                            const std::vector<Value>& constants,
-                            const Cancel& cancel) {
-  TN_CHECK(differentiate(ctx, graph, constants, cancel).in("gradients"));
+Status BatchValues::compile(tn_ctx* ctx, tn_graph* graph, const std::vector<Value>& constants) {
   for (size_t i = 0; i < constants.size(); ++i)
     index_[constants[i].id] = i;
   Result<Plan> compiled = Plan::on_first(ctx, Graph{graph}, {}, {});
@@ -99,7 +96,8 @@ Result<BatchValues> BatchValues::gradients(tn_ctx* ctx,
   BatchValues out;
   TN_TRY(lossy, with_loss(ctx, graph, plan, &out.feed_));
   OwnedGraph clone = std::move(lossy);
-  TN_CHECK(out.compile(ctx, clone.get(), constants, cancel));
+  TN_CHECK(differentiate(ctx, clone.get(), constants, cancel).in("gradients"));
+  TN_CHECK(out.compile(ctx, clone.get(), constants));
   return Result<BatchValues>(std::move(out));
 }
 

@@ -52,6 +52,16 @@ Status add_loss(tn_graph* graph, const BatchPlan& plan) {
 
 }  // namespace
 
+Result<BatchPlan> batch_plan(tn_ctx* ctx, const Options& options) {
+  TN_TRY(data, FeedOptions::read(ctx, options));
+  BatchPlan out;
+  out.data = std::move(data);
+  out.label = options.text("label");
+  out.loss = options.text("loss");
+  out.axis = options.integer("axis", 1);
+  return Result<BatchPlan>(std::move(out));
+}
+
 Result<Feed> feed_of(tn_ctx* ctx,
                      const BatchPlan& plan,
                      Graph model,

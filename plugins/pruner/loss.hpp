@@ -20,6 +20,23 @@ struct BatchPlan {
   uint64_t orders = 1, seed = 0;  // how often a batch takes the channels of a group out
 };
 
+// By the options below.
+Result<BatchPlan> batch_plan(tn_ctx* ctx, const Options& options);
+
+#define PRUNER_LOSS_OPTIONS                                                                                  \
+  R"("data": {"type": "component", "role": "tenon.dataset/1",)"                                              \
+  R"( "description": "for scores by gradients (with labels) or activations: a data set, an id or a file"},)" \
+  R"("label": {"type": "string", "default": "label",)"                                                       \
+  R"( "description": "field of the data set that the first output should be"},)"                             \
+  R"("loss": {"type": "string", "enum": ["cross_entropy", "mse"], "default": "cross_entropy",)"              \
+  R"( "description": "of the first output, whose gradients are used"},)"                                     \
+  R"("axis": {"type": "integer", "default": 1,)"                                                             \
+  R"( "description": "of the classes in the first output, for cross_entropy; negative: from the end"},)"     \
+  R"("samples": {"type": "integer", "minimum": 1, "default": 256,)"                                          \
+  R"( "description": "calibration samples, at most"},)"                                                      \
+  R"("batch": {"type": "integer", "minimum": 1, "default": 16,)"                                             \
+  R"( "description": "batch size; scores are averaged over batches"})"
+
 // A feed of the plan's data set for the model. fields: of inputs whose field has another name.
 // what: why there must be one, for messages.
 Result<Feed> feed_of(tn_ctx* ctx,

@@ -115,6 +115,17 @@ Status insert_mask(EditView edit, Value constant, const Mask& mask) {
   return {};
 }
 
+std::vector<NamedMask> masks_of(Graph graph) {
+  std::vector<NamedMask> out;
+  for (Node node : graph.nodes()) {
+    MaskNodes found = mask_nodes(node);
+    if (!found.multiply) continue;
+    Result<Mask> mask = mask_of_zeros(found.mask.constant());
+    if (mask.ok()) out.push_back({std::string(found.weight.name()), std::move(*mask)});
+  }
+  return out;
+}
+
 Status fold_masks(EditView edit) {
   for (Node node : edit.graph().nodes()) {
     MaskNodes found = mask_nodes(node);

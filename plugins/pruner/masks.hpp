@@ -33,6 +33,12 @@ Result<Mask> mask_of_zeros(const Tensor& tensor);
 
 // Puts nodes that multiply by the mask between the constant and all that reads it.
 Status insert_mask(EditView edit, Value constant, const Mask& mask);
+// The masks that nodes multiply weights by.
+struct NamedMask {
+  std::string weight;
+  Mask mask;
+};
+std::vector<NamedMask> masks_of(Graph graph);
 // Turns such nodes into zeros in their weights.
 Status fold_masks(EditView edit);
 

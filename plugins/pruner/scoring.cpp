@@ -145,16 +145,13 @@ Result<Scoring> Scoring::create(tn_ctx* ctx, const Options& options) {
   out.importance_ = std::move(*made);
   const auto* table = out.importance_.table<tn_importance>();
   if (table->needs) TN_CHECK(table->needs(out.importance_.self(), &out.needs_));
-  if (out.needs_ &
-      ~(TN_IMPORTANCE_GRADIENTS | TN_IMPORTANCE_ACTIVATIONS | kImportanceEffects | kImportanceFlow))
+  if (out.needs_ & ~(TN_IMPORTANCE_GRADIENTS | TN_IMPORTANCE_ACTIVATIONS | kImportanceEffects |
+                     kImportanceFlow | kImportanceSecondOrder | kImportanceGradientFlow))
     return unsupported(
         cat("option importance: ", id,
-            " asks for more than weights, gradients, activations, effects and flow"));
-  TN_TRY(data, FeedOptions::read(ctx, options));
-  out.plan_.data = std::move(data);
-  out.plan_.label = options.text("label");
-  out.plan_.loss = options.text("loss");
-  out.plan_.axis = options.integer("axis", 1);
+            " asks for more than weights, gradients, curvature, activations, effects and flow"));
+  TN_TRY(plan, batch_plan(ctx, options));
+  out.plan_ = std::move(plan);
   out.plan_.orders = static_cast<uint64_t>(options.integer("orders", 1));
   out.plan_.seed = static_cast<uint64_t>(options.integer("order_seed"));
   return out;
@@ -171,6 +168,14 @@ Result<Scores> Scoring::average(const tn_graph* graph,
   if (needs_ & TN_IMPORTANCE_GRADIENTS) {
     TN_CHECK(all_float32(asked.constants, "gradients"));
     TN_TRY(made, BatchValues::gradients(ctx_, graph, asked.constants, plan_, cancel));
+    gradients.emplace(std::move(made));
+    batches = gradients->batches();
+  }
+  if (needs_ & (kImportanceSecondOrder | kImportanceGradientFlow)) {
+    TN_CHECK(all_float32(asked.constants, "curvature"));
+    auto direction = needs_ & kImportanceSecondOrder ? BatchValues::Direction::kWeights
+                                                     : BatchValues::Direction::kMeanGradient;
+    TN_TRY(made, BatchValues::curvature(ctx_, graph, asked.constants, direction, plan_, cancel));
     gradients.emplace(std::move(made));
     batches = gradients->batches();
   }

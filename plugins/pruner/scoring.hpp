@@ -71,24 +71,13 @@ class Scoring {
 };
 
 // Part of the option schemas.
-#define PRUNER_SCORING_OPTIONS                                                                               \
-  R"("importance_options": {"type": "object", "description": "options of the importance"},)"                 \
-  R"("data": {"type": "component", "role": "tenon.dataset/1",)"                                              \
-  R"( "description": "for scores by gradients (with labels) or activations: a data set, an id or a file"},)" \
-  R"("label": {"type": "string", "default": "label",)"                                                       \
-  R"( "description": "field of the data set that the first output should be"},)"                             \
-  R"("loss": {"type": "string", "enum": ["cross_entropy", "mse"], "default": "cross_entropy",)"              \
-  R"( "description": "of the first output, whose gradients are used"},)"                                     \
-  R"("axis": {"type": "integer", "default": 1,)"                                                             \
-  R"( "description": "of the classes in the first output, for cross_entropy; negative: from the end"},)"     \
-  R"("orders": {"type": "integer", "minimum": 1, "default": 1,)"                                             \
-  R"( "description": "for scores by effects: how often each batch takes the channels of a group out"},)"     \
-  R"("order_seed": {"type": "integer", "minimum": 0, "default": 0,)"                                         \
-  R"( "description": "of the orders in which channels are taken out"},)"                                     \
-  R"("samples": {"type": "integer", "minimum": 1, "default": 256,)"                                          \
-  R"( "description": "calibration samples, at most"},)"                                                      \
-  R"("batch": {"type": "integer", "minimum": 1, "default": 16,)"                                             \
-  R"( "description": "batch size; scores are averaged over batches"})"
+#define PRUNER_SCORING_OPTIONS                                                                                   \
+  R"("importance_options": {"type": "object", "description": "options of the importance"},)" PRUNER_LOSS_OPTIONS \
+  ","                                                                                                            \
+  R"("orders": {"type": "integer", "minimum": 1, "default": 1,)"                                                 \
+  R"( "description": "for scores by effects: how often each batch takes the channels of a group out"},)"         \
+  R"("order_seed": {"type": "integer", "minimum": 0, "default": 0,)"                                             \
+  R"( "description": "of the orders in which channels are taken out"})"
 
 // Scores of one group divided by their mean, so that groups compare.
 void divide_by_mean(std::vector<double>& scores);

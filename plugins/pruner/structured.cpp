@@ -293,7 +293,7 @@ TENON_PASS(structured,
   "properties": {
     "ratio": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.5,
               "description": "share of the channels to remove: of each layer, or with scope global of all"},
-    "importance": {"type": "string", "default": "l2", "description": "l1, l2, lamp, batch_norm, taylor, hessian, wanda, shapley (an approximation where a width goes through a normalization over it), snip, synflow, random, given, or the id of another"},
+    "importance": {"type": "string", "default": "l2", "description": "l1, l2, lamp, median, batch_norm, taylor, taylor2, hessian, wanda, apoz, shapley (an approximation where a width goes through a normalization over it), snip, grasp, synflow, random, given, or the id of another"},
     )" PRUNER_SCORING_OPTIONS R"(,
     "target": {"type": "object",
                "description": "instead of ratio, the share of macs, parameters or measured time that may be left, such as {\"macs\": 0.5}"},

@@ -77,6 +77,13 @@ std::vector<size_t> Layer::positions() const {
   return out;
 }
 
+bool has_weight(Node node) {
+  const tn_op_columns* columns = node.columns();
+  if (!columns || columns->n_products == 0) return false;
+  Value weight = node.input(static_cast<uint64_t>(columns->products[0].weight));
+  return weight && weight.is_constant();
+}
+
 Result<Layer> read_layer(Node node) {
   const tn_op_columns& columns = *node.columns();
   if (columns.n_products != 1)

@@ -35,6 +35,8 @@ struct Layer {
   std::vector<size_t> positions() const;
 };
 
+// Whether it multiplies with a constant.
+bool has_weight(Node node);
 // An error says why it cannot be refitted.
 Result<Layer> read_layer(Node node);
 

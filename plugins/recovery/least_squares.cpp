@@ -3,6 +3,7 @@
 
 #include <Eigen/Cholesky>
 #include <algorithm>
+#include <vector>
 
 namespace tenon::recovery {
 
@@ -36,10 +37,47 @@ double Moments::spread() const {
   return std::max(yy_ / n - y_.squaredNorm() / (n * n), 0.0);
 }
 
-Fit Moments::ridge(const Fit& present, double damping, bool has_bias) const {
-  auto n = static_cast<double>(std::max<int64_t>(rows_, 1));
+Matrix Moments::seconds() const {
   Matrix xx = xx_.selfadjointView<Eigen::Lower>();
-  xx /= n;
+  return xx / static_cast<double>(std::max<int64_t>(rows_, 1));
+}
+
+namespace {
+
+// Factors in blocks, which LDLT does not, where it can.
+Matrix solved(const Matrix& a, const Matrix& b) {
+  Eigen::LLT<Matrix> fast(a);
+  return fast.info() == Eigen::Success ? Matrix(fast.solve(b)) : Matrix(a.ldlt().solve(b));
+}
+
+// The change of the weights of each output [n_in, n_out] where those that are zero stay.
+Matrix change_beside_zeros(const Matrix& xx, const Matrix& xy, const Matrix& weight) {
+  Matrix change = Matrix::Zero(xy.rows(), xy.cols());
+  std::vector<Eigen::Index> whole;
+  for (Eigen::Index row = 0; row < weight.rows(); ++row) {
+    std::vector<Eigen::Index> free;
+    for (Eigen::Index c = 0; c < weight.cols(); ++c)
+      if (weight(row, c) != 0) free.push_back(c);
+    if (static_cast<Eigen::Index>(free.size()) == weight.cols()) {
+      whole.push_back(row);
+    } else if (!free.empty()) {
+      Matrix part = solved(xx(free, free), xy(free, std::vector<Eigen::Index>{row}));
+      for (size_t i = 0; i < free.size(); ++i)
+        change(free[i], row) = part(static_cast<Eigen::Index>(i), 0);
+    }
+  }
+  if (whole.empty()) return change;
+  Matrix parts = solved(xx, xy(Eigen::all, whole));
+  for (size_t i = 0; i < whole.size(); ++i)
+    change.col(whole[i]) = parts.col(static_cast<Eigen::Index>(i));
+  return change;
+}
+
+}  // namespace
+
+Fit Moments::ridge(const Fit& present, double damping, bool has_bias, bool keeps_zeros) const {
+  auto n = static_cast<double>(std::max<int64_t>(rows_, 1));
+  Matrix xx = seconds();
   Matrix xy = xy_ / n;
   Vector x = x_ / n, y = y_ / n;
   if (has_bias) {
@@ -53,11 +91,11 @@ Fit Moments::ridge(const Fit& present, double damping, bool has_bias) const {
   if (!(mean > 0)) return present;  // inputs that never change determine nothing
   xx.diagonal().array() += damping * mean;
   Fit out;
-  Eigen::LLT<Matrix> fast(xx);  // in blocks, which LDLT is not
-  Matrix change =
-      fast.info() == Eigen::Success ? Matrix(fast.solve(xy)) : Matrix(xx.ldlt().solve(xy));
+  Matrix change = keeps_zeros ? change_beside_zeros(xx, xy, present.weight) : solved(xx, xy);
   out.weight = present.weight + change.transpose();
   out.bias = has_bias ? Vector(y - out.weight * x) : present.bias;
+  for (Eigen::Index row = 0; keeps_zeros && row < out.weight.rows(); ++row)
+    if (present.weight.row(row).isZero(0)) out.bias[row] = present.bias[row];
   return out;
 }
 

@@ -30,7 +30,11 @@ class Moments {
   // The fit of least squared error plus `damping` times the mean square of an input times
   // ||W - present||^2: what rows do not determine stays as it is. With a bias inputs and targets
   // are centred, so that it takes up means and costs nothing; without, the present one stays.
-  Fit ridge(const Fit& present, double damping, bool has_bias) const;
+  // keeps_zeros: weights that are zero in the present fit stay so, each output is fitted by its
+  // others, and one that has none keeps its bias.
+  Fit ridge(const Fit& present, double damping, bool has_bias, bool keeps_zeros = false) const;
+  // The mean over rows of x xT.
+  Matrix seconds() const;
 
  private:
   int64_t rows_ = 0;

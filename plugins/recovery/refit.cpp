@@ -26,6 +26,7 @@ constexpr double kSameResults = 1e-3;  // of the spread of a layer's outputs
 struct Settings {
   FeedOptions data;
   double damping = 1e-3;
+  bool keeps_zeros = true;
   int64_t rows = 0;  // of each layer; 0: sixteen for each column, at least 4,096
   Selected selected;
   std::vector<std::string> backends;
@@ -82,6 +83,7 @@ class Refit {
     s.data = std::move(data);
     s.damping = options.number("damping");
     s.rows = options.integer("rows");
+    s.keeps_zeros = options.text("zeros") == "keep";
     s.selected = Selected::read(options);
     s.backends = options.texts("backend");
     return Result<Refit>(std::move(out));
@@ -123,13 +125,6 @@ class Refit {
   }
 
  private:
-  static bool has_weight(Node node) {
-    const tn_op_columns* columns = node.columns();
-    if (!columns || columns->n_products == 0) return false;
-    Value weight = node.input(static_cast<uint64_t>(columns->products[0].weight));
-    return weight && weight.is_constant();
-  }
-
   Result<Fitted> refit(
       tn_graph* raw, Node node, const Twins& twins, uint64_t number, const Cancel& cancel) {
     std::string why = settings_.selected.why_left(node);
@@ -200,7 +195,8 @@ class Refit {
     Fitted out;
     double before = 0, after = 0, spread = 0;
     for (size_t g = 0; g < present.size(); ++g) {
-      Fit fit = sums.fit[g].ridge(present[g], settings_.damping, bool(layer.bias));
+      Fit fit =
+          sums.fit[g].ridge(present[g], settings_.damping, bool(layer.bias), settings_.keeps_zeros);
       const Moments& judge = sums.check[g].rows() ? sums.check[g] : sums.fit[g];
       before += judge.error(present[g]);
       after += judge.error(fit);
@@ -233,6 +229,8 @@ TENON_PASS(refit,
     "batch": {"type": "integer", "minimum": 1, "default": 16, "description": "batch size; of four batches one judges"},
     "damping": {"type": "number", "minimum": 0, "default": 0.001,
                 "description": "how much a change of weights costs, in mean squares of an input"},
+    "zeros": {"type": "string", "enum": ["keep", "fill"], "default": "keep",
+              "description": "keep: weights that are zero, as pruner.unstructured leaves them, stay so; fill: all weights are fitted"},
     "rows": {"type": "integer", "minimum": 0, "default": 0,
              "description": "rows that each layer is fitted on; 0: 16 for each weight of an output, at least 4096"},
     )" TENON_SELECTED_OPTIONS("layers to refit") R"(,

@@ -11,6 +11,7 @@ namespace {
 
 struct Hessian {
   static constexpr Over kOver = Over::kReadersOrMakers;
+  static constexpr uint32_t kNeeds = TN_IMPORTANCE_GRADIENTS;
   static double of(double change) { return 0.5 * change * change; }
   static double total(double sum) { return sum; }
 };

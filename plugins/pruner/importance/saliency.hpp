@@ -12,12 +12,13 @@ namespace tenon::pruner {
 // Those that read a channel, or that make it where nothing does; or both.
 enum class Over { kReadersOrMakers, kAll };
 
-// Change: static constexpr Over kOver, static double of(double change), summed over a channel, and
+// Change: static constexpr Over kOver, static constexpr uint32_t kNeeds, which says what stands in
+// the place of the gradient, static double of(double change), summed over a channel, and
 // total(double sum).
 template <class Change>
 class Saliency {
  public:
-  static constexpr uint32_t kNeeds = TN_IMPORTANCE_GRADIENTS;
+  static constexpr uint32_t kNeeds = Change::kNeeds;
   static Result<Saliency> create(tn_ctx*, const Options&) { return Saliency{}; }
   Status score(const tn_channel_group& group, std::span<double> scores) const {
     auto all = members_of(group);

@@ -11,6 +11,7 @@ namespace {
 
 struct Snip {
   static constexpr Over kOver = Over::kAll;
+  static constexpr uint32_t kNeeds = TN_IMPORTANCE_GRADIENTS;
   static double of(double change) { return std::abs(change); }
   static double total(double sum) { return sum; }
 };

@@ -22,9 +22,9 @@ import time
 import networks
 import tenon as tn
 
-CHANNELS = "l1,l2,lamp,batch_norm,taylor,hessian,wanda,shapley,random"
+CHANNELS = "l1,l2,lamp,median,batch_norm,taylor,taylor2,hessian,wanda,apoz,shapley,random"
 WEIGHTS = "l1,lamp,taylor,hessian,wanda,random"
-READS_DATA = {"taylor", "hessian", "wanda", "shapley"}
+READS_DATA = {"taylor", "taylor2", "hessian", "wanda", "apoz", "shapley"}
 
 
 def options(network: networks.Network, score: str, draw: int, samples: int) -> dict:

@@ -3,7 +3,7 @@
 
     PYTHONPATH=build/release/python .venv/bin/python tests/bench/slim/ladder.py
         [--network resnet20] [--budgets 0.8,0.6,0.5] [--times 0.8,0.6] [--methods tucker2,spatial]
-        [--samples 256] [--draws 3] [--tests 0]
+        [--samples 256] [--draws 3] [--tests 0] [--flops]
 
 Steps, none of them trained again: all layers by EVBMF (it hurts), the layers that have low-rank
 structure, ratios of each layer by one budget of FLOPs with the norm of the weights, the same with
@@ -11,10 +11,12 @@ the norm of what the layers make of unlabelled inputs, that refitted, pruned fir
 budget's saving, and ranks of each layer by its measured time. But for the first step a layer whose
 replacement is measured slower stays. Printed: held-out accuracy in percent (mean and 95 % interval
 over draws of the inputs), the shares of parameters and multiply-adds that are left, and of time:
-the median ratio of runs in turns, batch 1, one thread.
+the median ratio of runs in turns, batch 1, one thread. --flops: replacements are taken by their
+FLOPs, and nothing is timed, so that the figures are those of any machine.
 """
 
 import argparse
+import math
 import pathlib
 import statistics
 import time
@@ -56,23 +58,23 @@ def both(model: tn.Model, **options) -> tn.Model:
     return model.apply("decomposer.tucker2", **options).apply("decomposer.svd", **options)
 
 
-def within(model, method: str, data: str | None, samples: int, **asked) -> tn.Model:
-    options = {"max_ratio": 2, "only": "Conv", "multiple": 4} | asked
+def within(model, method: str, data: str | None, args, **asked) -> tn.Model:
+    options = {"max_ratio": 2, "only": "Conv", "multiple": 4, "measure": not args.flops} | asked
     if data:
-        options |= {"data": data, "samples": samples}
+        options |= {"data": data, "samples": args.samples}
     return model.apply(f"decomposer.{method}", **options)
 
 
 def steps(network: networks.Network, model: tn.Model, args):
     """Name, and a function of a draw's inputs that gives the model; None: no draw changes it."""
     yield "all layers, EVBMF", lambda _: both(model, max_ratio=9, allow_slower=True), 1
-    yield "those with structure", lambda _: both(model), 1
+    yield "those with structure", lambda _: both(model, measure=not args.flops), 1
     for method in args.methods:
         for budget in args.budgets:
             yield from by_budget(model, method, budget, args)
-        for time_share in args.times:
+        for time_share in () if args.flops else args.times:
             aware = lambda data, m=method, t=time_share: within(  # noqa: E731
-                model, m, data, args.samples, time=t
+                model, m, data, args, time=t
             )
             yield f"{method}, time {time_share:g}", aware, args.draws
 
@@ -82,15 +84,15 @@ def by_budget(model: tn.Model, method: str, budget: float, args):
         return found.apply("recovery.refit", data=data, samples=args.samples)
 
     def aware(data):
-        return within(model, method, data, args.samples, budget=budget)
+        return within(model, method, data, args, budget=budget)
 
     def pruned(data):
         first = model.apply("pruner.structured", target={"macs": (1 + budget) / 2})
         left = 2 * budget / (1 + budget)
-        return within(refitted(first, data), method, data, args.samples, budget=left)
+        return within(refitted(first, data), method, data, args, budget=left)
 
     name = f"{method} {budget:g}"
-    yield f"{name}, weights", lambda _: within(model, method, None, 0, budget=budget), 1
+    yield f"{name}, weights", lambda _: within(model, method, None, args, budget=budget), 1
     yield f"{name}, data", aware, args.draws
     yield f"{name}, refitted", lambda data: refitted(aware(data), data), args.draws
     yield f"{name}, pruned first", pruned, args.draws
@@ -107,6 +109,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=256)
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--tests", type=int, default=0, help="held-out samples; 0: all")
+    parser.add_argument("--flops", action="store_true", help="take by FLOPs, time nothing")
     parser.add_argument("--rows", type=pathlib.Path, help="file that figures are added to")
     args = parser.parse_args()
     with networks.folder() as folder:
@@ -131,7 +134,7 @@ def main() -> None:
                 continue
             costs = cost(left)
             shares = [costs[key] / whole[key] for key in ("parameters", "macs")]
-            shares.append(time_left(model, left))
+            shares.append(math.nan if args.flops else time_left(model, left))
             print(f"{name:<26}{networks.with_interval(found):>17}"
                   f"{shares[0]:>12.3f}{shares[1]:>7.3f}{shares[2]:>7.3f}", flush=True)  # fmt: skip
             networks.say({"step": name, "accuracy": found, "left": shares}, args.rows)

@@ -47,6 +47,53 @@ TEST_F(Importance, LampIsTheShareInWhatOutlivesAWeight) {
   EXPECT_THAT(score("pruner.importance.lamp", {{"reads", false}}), ElementsAre(1, 0.5));
 }
 
+// Filters (0, 0), (3, 4), (6, 8) and (3, 0): what lies in their midst is worth least.
+TEST_F(Importance, TheMedianIsNearestToAllOthers) {
+  auto made = make("tenon.importance/1", "pruner.importance.median", {});
+  ASSERT_TRUE(made.ok());
+  const float filters[] = {0, 0, 3, 4, 6, 8, 3, 0};
+  tn_group_member makes{sizeof makes, TN_MEMBER_MAKES, {},     {}, {}, 1, 4, 2,
+                        filters,      nullptr,         nullptr};
+  const tn_group_member* members[] = {&makes};
+  tn_channel_group group{sizeof group, 0, str("layer"), 0, 4, 1, members};
+  std::vector<double> out(4);
+  const auto* table = made->table<tn_importance>();
+
+  EXPECT_EQ(text_of(Status(table->score(made->self(), &group, out.data()))), "");
+
+  const double far = std::sqrt(9.0 + 64);
+  EXPECT_THAT(out, ElementsAre(5 + 10 + 3, 5 + 5 + 4, 10 + 5 + far, 3 + 4 + far));
+
+  makes.extent = 8, makes.inner = 1, group.n_channels = 8, out.resize(8);
+  EXPECT_THAT(text_of(Status(table->score(made->self(), &group, out.data()))),
+              HasSubstr("layer: expected filters of several numbers, got 1: single weights"));
+}
+
+TEST_F(Importance, ApozCountsWhatIsNotZero) {
+  auto made = make("tenon.importance/1", "pruner.importance.apoz", {});
+  ASSERT_TRUE(made.ok());
+  // Two samples of two channels of three places; the second reader has its channels swapped.
+  const float seen[] = {0, 1, 2, 0, 0, 0, 0, 0, -3, 0, 5, 0}, other[] = {1, 0};
+  const int64_t swapped[] = {1, 0};
+  tn_group_member first{sizeof first, TN_MEMBER_ACTIVATION, {}, {}, {}, 2, 2, 3, seen, nullptr,
+                        nullptr};
+  tn_group_member second{sizeof second, TN_MEMBER_ACTIVATION, {}, {}, {}, 1, 2, 1, other, nullptr,
+                         swapped};
+  tn_group_member reads = second;
+  reads.kind = TN_MEMBER_READS;
+  const tn_group_member* members[] = {&first, &second, &reads};
+  tn_channel_group group{sizeof group, 0, str("layer"), 0, 2, 3, members};
+  std::vector<double> out(2);
+  const auto* table = made->table<tn_importance>();
+
+  EXPECT_EQ(text_of(Status(table->score(made->self(), &group, out.data()))), "");
+
+  EXPECT_THAT(out, ElementsAre(3.0 / 7, 2.0 / 7));
+  group.n_members = 2;
+  EXPECT_THAT(text_of(Status(table->score(made->self(), &group, out.data()))),
+              HasSubstr("single weights have no zeros of their own"));
+}
+
 TEST_F(Importance, GivenScoresAreTakenByTheLayersName) {
   EXPECT_THAT(score("pruner.importance.given", {{"scores", {{"layer", {3, -1}}}}}),
               ElementsAre(3, -1));

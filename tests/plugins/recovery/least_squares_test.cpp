@@ -2,7 +2,9 @@
 #include "least_squares.hpp"
 
 #include <Eigen/QR>
+#include <algorithm>
 #include <random>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -46,6 +48,35 @@ TEST(LeastSquares, WithoutABiasThePresentOneStays) {
 
   EXPECT_LT((fit.weight - planted.truth.weight).norm(), 1e-7);
   EXPECT_EQ(fit.bias, planted.truth.bias);
+}
+
+// Each output by QR over the inputs whose weights are not zero.
+TEST(LeastSquares, WeightsThatAreZeroStayAndTheOthersMakeUp) {
+  Planted planted;
+  planted.present.weight = draw(4, 6, 9);
+  planted.present.bias = draw(4, 1, 10);
+  const std::vector<std::vector<int>> free{{0, 1, 2, 3, 4, 5}, {0, 2, 5}, {}, {1}};
+  for (int row = 0; row < 4; ++row)
+    for (int c = 0; c < 6; ++c)
+      if (std::find(free[row].begin(), free[row].end(), c) == free[row].end())
+        planted.present.weight(row, c) = 0;
+
+  Fit fit = planted.moments.ridge(planted.present, 1e-12, true, true);
+
+  for (int row = 0; row < 4; ++row) {
+    const auto n = static_cast<Eigen::Index>(free[row].size());
+    Matrix a(200, n + 1);
+    a.col(n).setOnes();
+    for (Eigen::Index i = 0; i < n; ++i)
+      a.col(i) = planted.x.col(free[row][static_cast<size_t>(i)]);
+    Vector wanted = a.colPivHouseholderQr().solve(Vector(planted.y.col(row)));
+    Vector whole = Vector::Zero(6);
+    for (Eigen::Index i = 0; i < n; ++i)
+      whole[free[row][static_cast<size_t>(i)]] = wanted[i];
+    EXPECT_LT((fit.weight.row(row).transpose() - whole).norm(), 1e-6) << row;
+    // What has no weights is nobody's channel: it stays as it is.
+    EXPECT_NEAR(fit.bias[row], n > 0 ? wanted[n] : planted.present.bias[row], 1e-6) << row;
+  }
 }
 
 TEST(LeastSquares, DampingHoldsTheWeightsWhereTheyAre) {

@@ -150,6 +150,47 @@ TEST_F(Refit, WhatItCannotFitIsLeftWithTheReason) {
   EXPECT_EQ(row("left", "fc")["why"], "in the skip list (fc)");
 }
 
+// Half of the weights are zero: they stay so, the others make up for some of them.
+TEST_F(Refit, ZerosOfSingleWeightsStay) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {-1, 6});
+    Value h = node(edit, "MatMul", {x, weight(edit, "w1", {6, 8}, 1)}, "fc1");
+    Value y = node(edit, "MatMul", {h, weight(edit, "w2", {8, 3}, 3)}, "fc2");
+    ASSERT_EQ(text_of(edit.output("y", y)), "");
+  });
+  Floats batch = random(100 * 6, 91), wanted = run(model_, {100, 6}, batch);
+  auto missed = [&](const OwnedGraph& graph) {
+    Floats got = run(graph, {100, 6}, batch);
+    double sum = 0;
+    for (size_t i = 0; i < got.size(); ++i)
+      sum += (got[i] - wanted[i]) * (got[i] - wanted[i]);
+    return sum;
+  };
+  ASSERT_EQ(apply("pruner.unstructured", {{"sparsity", 0.5}}), "");
+  std::swap(model_, result_);
+  auto zeros = [](const OwnedGraph& graph, const char* name) {
+    Tensor t = graph.view().find(name).constant();
+    std::vector<bool> out;
+    for (int64_t i = 0; i < element_count(t.dl()); ++i)
+      out.push_back(t.data<float>()[i] == 0);
+    return out;
+  };
+  const double before = missed(model_);
+  json options{{"data", data("x", {6}, 64, 7)}, {"damping", 1e-9}};
+
+  ASSERT_EQ(apply("recovery.refit", options), "");
+
+  EXPECT_LT(missed(result_), 0.7 * before);
+  for (const char* name : {"w1", "w2"})
+    EXPECT_EQ(zeros(result_, name), zeros(model_, name)) << name;
+
+  options["zeros"] = "fill";
+  ASSERT_EQ(apply("recovery.refit", options), "");
+
+  EXPECT_LT(missed(result_), 1e-6 * before);
+  EXPECT_NE(zeros(result_, "w1"), zeros(model_, "w1"));
+}
+
 TEST_F(Refit, PrunedTwiceTheFirstModelIsTheTarget) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {-1, 6});

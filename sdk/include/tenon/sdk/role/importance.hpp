@@ -22,6 +22,9 @@ inline constexpr uint32_t kMemberEffect = 4, kImportanceEffects = 4;
 // Gradients of the flow in the place of those of a loss: of the sum of the first output of the
 // network of absolute weights for inputs of ones. No data is needed.
 inline constexpr uint32_t kImportanceFlow = 8;
+// In the place of gradients g of a loss with the Hessian H, weights w and the mean gradient m over
+// all batches: g - H w / 2, so that times w it is the change to second order when all go; H m.
+inline constexpr uint32_t kImportanceSecondOrder = 16, kImportanceGradientFlow = 32;
 
 // The members of a group, whatever their number.
 inline std::span<const tn_group_member* const> members_of(const tn_channel_group& group) {

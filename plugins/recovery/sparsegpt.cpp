@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// "recovery.sparsegpt": single weights become zero and those that are left make up for them, layer
+// by layer in the order of data (Frantar and Alistarh, "SparseGPT", ICML 2023). No labels, no
+// training; what a layer reads comes from the model as it is by then, so that a layer is chosen for
+// the inputs that it will have.
+#include <algorithm>
+#include <charconv>
+
+#include <nlohmann/json.hpp>
+
+#include "tenon/sdk/evaluation.hpp"
+#include "tenon/sdk/original.hpp"
+#include "tenon/sdk/pattern.hpp"
+#include "tenon/sdk/role/pass.hpp"
+
+#include "rows.hpp"
+#include "surgeon.hpp"
+
+namespace tenon::recovery {
+namespace {
+
+using nlohmann::ordered_json;
+
+// "2:4": so many of so many neighbours stay.
+Status read_pattern(const std::string& text, SurgeonPlan* plan) {
+  if (text.empty()) return {};
+  const size_t at = text.find(':');
+  auto number = [&](size_t from, size_t to, int64_t* out) {
+    const char *first = text.data() + from, *last = text.data() + to;
+    auto [end, error] = std::from_chars(first, last, *out);
+    return error == std::errc() && end == last;
+  };
+  if (at == std::string::npos || !number(0, at, &plan->keep) ||
+      !number(at + 1, text.size(), &plan->of) || plan->keep < 1 || plan->keep >= plan->of ||
+      plan->of > 999)
+    return invalid(
+        cat("option pattern: expected N:M with 0 < N < M, such as 2:4, got '", text, "'"));
+  return {};
+}
+
+struct Taken {
+  int64_t zeros = 0, elements = 0;
+  double error = 0;  // what the outputs miss of their squares, on the rows that were looked at
+};
+
+class SparseGpt {
+ public:
+  static Result<SparseGpt> create(tn_ctx* ctx, const Options& options) {
+    SparseGpt out;
+    out.ctx_ = ctx;
+    TN_TRY(data, FeedOptions::read(ctx, options));
+    if (!data.data) return invalid("option data: expected a data set; labels are not needed");
+    out.data_ = std::move(data);
+    out.plan_.sparsity = options.number("sparsity");
+    out.plan_.damping = options.number("damping");
+    out.plan_.block = options.integer("block");
+    TN_CHECK(read_pattern(options.text("pattern"), &out.plan_));
+    out.rows_ = options.integer("rows");
+    out.selected_ = Selected::read(options);
+    out.backends_ = options.texts("backend");
+    return Result<SparseGpt>(std::move(out));
+  }
+
+  Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
+    Graph model{raw};
+    TN_CHECK(selected_.check(model));
+    FeedPlan how{.user = "pruning", .usual = data_.batch, .samples = data_.samples};
+    how.rest = Rest::kLeftOut;
+    TN_TRY(feed, Feed::make(ctx_, data_.data, model, how));
+    feed_ = std::move(feed);
+    TN_TRY(kept, Edit::begin(raw));
+    TN_CHECK(keep_original(kept, raw));
+    TN_CHECK(kept.commit());
+    std::vector<tn_node_id> order;
+    for (Node node : model.nodes())
+      if (has_weight(node)) order.push_back(node.id);
+    Progress progress(ctx_, "pruning", order.size());
+    ordered_json pruned = ordered_json::array(), left = ordered_json::array();
+    Taken all;
+    for (size_t i = 0; i < order.size(); ++i) {
+      TN_CHECK(cancel.check());
+      Node node{raw, order[i]};
+      ordered_json row{{"node", node.name()}, {"op", node.type()}};
+      Result<Taken> taken = prune(raw, node, i, cancel);
+      TN_CHECK(cancel.check());
+      if (taken.ok()) {
+        row.update(
+            {{"zeros", taken->zeros}, {"elements", taken->elements}, {"error", taken->error}});
+        all.zeros += taken->zeros, all.elements += taken->elements;
+      } else {
+        row["why"] = taken.status().message();
+      }
+      (taken.ok() ? pruned : left).push_back(std::move(row));
+      progress.update(i + 1);
+    }
+    if (pruned.empty())
+      return Status(TN_FAILED_PRECONDITION,
+                    cat("no layer can be pruned: ",
+                        left.empty() ? "the model has no weights" : left[0]["why"]));
+    return sink.write(ordered_json{
+        {"sparsity",
+         static_cast<double>(all.zeros) / static_cast<double>(std::max<int64_t>(all.elements, 1))},
+        {"samples", feed_.samples()},
+        {"pruned", pruned},
+        {"left", left}}.dump());
+  }
+
+ private:
+  Result<std::vector<Moments>> inputs_of(tn_graph* raw,
+                                         const Layer& layer,
+                                         uint64_t number,
+                                         const Cancel& cancel) {
+    const std::vector<Value> taps{layer.read(), layer.node.output()};
+    TN_TRY(made, Plan::on_first(ctx_, Graph{raw}, taps, backends_));
+    Plan plan = std::move(made);
+    const size_t first = plan.n_outputs();
+    std::vector<Moments> sums(static_cast<size_t>(layer.groups), Moments(layer.n_in, 0));
+    const int64_t rows = rows_ ? rows_ : std::max<int64_t>(16 * layer.n_in, 4096);
+    const auto batches = static_cast<int64_t>(feed_.batches());
+    for (uint64_t b = 0; b < feed_.batches(); ++b) {
+      TN_TRY(batch, feed_.load(b));
+      TN_CHECK(plan.run(batch.inputs, cancel.raw()));
+      DLTensor read = plan[first].dl(), out = plan[first + 1].dl();
+      Positions positions =
+          Positions::draw(layer, out, (rows + batches - 1) / batches, number * feed_.batches() + b);
+      for (int64_t g = 0; g < layer.groups; ++g) {
+        Matrix x = inputs_at(layer, read, positions, g, out);
+        sums[static_cast<size_t>(g)].add(x, Matrix(x.rows(), 0));
+      }
+    }
+    return Result<std::vector<Moments>>(std::move(sums));
+  }
+
+  Result<Taken> prune(tn_graph* raw, Node node, uint64_t number, const Cancel& cancel) {
+    std::string why = selected_.why_left(node);
+    if (!why.empty()) return unsupported(why);
+    TN_TRY(layer, read_layer(node));
+    if (layer.read().dtype() != TN_F32)
+      return unsupported(
+          cat(layer.read().name(), " is ", dtype_name(layer.read().dtype()), ": expected float32"));
+    TN_TRY(sums, inputs_of(raw, layer, number, cancel));
+    TN_TRY(fits, present_fits(layer));
+    Taken out;
+    double missed = 0, whole = 0;
+    for (size_t g = 0; g < fits.size(); ++g) {
+      const Matrix before = fits[g].weight, seconds = sums[g].seconds();
+      if (!take_out(&fits[g].weight, seconds, plan_))
+        return unsupported(
+            "what it reads does not change, or is not finite: nothing says which "
+            "weights it can miss");
+      const Matrix off = fits[g].weight - before;
+      missed += (off * seconds).cwiseProduct(off).sum();
+      whole += (before * seconds).cwiseProduct(before).sum();
+      out.zeros += (fits[g].weight.array() == 0).count();
+      out.elements += before.size();
+    }
+    out.error = missed / std::max(whole, 1e-30);
+    TN_TRY(edit, Edit::begin(raw));
+    layer.node = edit.node(node.id);
+    TN_CHECK(write_fits(edit, layer, fits));
+    TN_CHECK(edit.commit());
+    return out;
+  }
+
+  tn_ctx* ctx_ = nullptr;
+  FeedOptions data_;
+  SurgeonPlan plan_;
+  int64_t rows_ = 0;
+  Selected selected_;
+  std::vector<std::string> backends_;
+  Feed feed_;
+};
+
+}  // namespace
+}  // namespace tenon::recovery
+
+TENON_PASS(sparsegpt,
+           tenon::recovery::SparseGpt,
+           "recovery.sparsegpt",
+           "sets single weights to zero and lets the others make up for them, without labels",
+           R"({"required": ["data"], "properties": {
+    "data": {"type": "component", "role": "tenon.dataset/1",
+             "description": "inputs of the model: a data set, an id or a file; labels are not read"},
+    "samples": {"type": "integer", "minimum": 1, "default": 256, "description": "calibration samples, at most"},
+    "batch": {"type": "integer", "minimum": 1, "default": 16, "description": "batch size"},
+    "sparsity": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.5,
+                 "description": "share of each layer's weights that are zero afterwards"},
+    "pattern": {"type": "string", "description": "N:M keeps N of M neighbours of what an output reads, such as 2:4; instead of sparsity"},
+    "damping": {"type": "number", "minimum": 0, "default": 0.01,
+                "description": "mean squares of an input that are added to each; ten times as much where there is no inverse"},
+    "block": {"type": "integer", "minimum": 1, "default": 128, "description": "inputs whose weights are chosen at once"},
+    "rows": {"type": "integer", "minimum": 0, "default": 0,
+             "description": "rows that each layer is looked at; 0: 16 for each weight of an output, at least 4096"},
+    )" TENON_SELECTED_OPTIONS("layers to prune") R"(,
+    "backend": {"type": ["array", "string"], "items": {"type": "string"},
+                "description": "runs the model: the first that is there; default: what this machine is best with"}}})")
