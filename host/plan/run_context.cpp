@@ -5,6 +5,7 @@
 
 #include "plan/arena.hpp"
 #include "plan/plan.hpp"
+#include "values/free_memory.hpp"
 #include "values/large_pages.hpp"
 #include "values/tensor.hpp"
 #include "values/tensor_layout.hpp"
@@ -18,6 +19,7 @@ uint64_t rounded_up(uint64_t bytes) {
 
 char* aligned(uint64_t bytes) {
   uint64_t rounded = rounded_up(std::max<uint64_t>(bytes, 1));
+  if (!fits_memory(rounded)) return nullptr;
   auto* memory = static_cast<char*>(std::aligned_alloc(kArenaAlign, rounded));
   prefer_large_pages(memory, rounded);
   return memory;

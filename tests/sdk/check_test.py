@@ -23,6 +23,8 @@ FAULTS = [
     # role, fault, the check that finds it, words of the reason
     ("SCHEDULE", "EXPORT", "library", "another_symbol"),
     ("SCHEDULE", "LINKS", "library", "tenon_plugin_load"),
+    ("SCHEDULE", "UNDESCRIBED", "library", "no section .tenon.plugin"),
+    ("SCHEDULE", "NAMELESS", "library", "expected its description to name a component"),
     ("SCHEDULE", "INIT", "load", "it does not want to"),
     ("SCHEDULE", "CRASH", "create", "crashed"),
     ("SCHEDULE", "EXIT", "create", "code 5"),
