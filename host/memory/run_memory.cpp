@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "memory/free_memory.hpp"
 #include "memory/large_pages.hpp"
 
 namespace tenon::host {
 
 char* aligned_memory(uint64_t bytes) {
   const uint64_t wanted = aligned_bytes(std::max<uint64_t>(bytes, 1));
+  if (!fits_memory(wanted)) return nullptr;
   auto* memory = static_cast<char*>(std::aligned_alloc(kArenaAlign, wanted));
   prefer_large_pages(memory, wanted);
   return memory;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <new>
 
+#include "memory/free_memory.hpp"
 #include "memory/large_pages.hpp"
 #include "services/boundary.hpp"
 #include "services/rooms.hpp"
@@ -50,7 +51,8 @@ Result<Ref<tn_tensor>> reserve(tn_ctx* owner, uint32_t dtype, std::span<const in
   auto tensor = Ref<tn_tensor>::take(new tn_tensor(owner));
   set_layout(*tensor.get(), dtype, dims);
   // At least one byte, so that empty tensors have an address too.
-  void* memory = ::operator new(bytes ? bytes : 1, kAlignment, std::nothrow);
+  void* memory =
+      fits_memory(bytes) ? ::operator new(bytes ? bytes : 1, kAlignment, std::nothrow) : nullptr;
   if (!memory)
     return Status(TN_RESOURCE_EXHAUSTED, cat("tensor ", dtype_name(dtype), shape_text(dims),
                                              ": no memory for ", bytes, " bytes"));

@@ -325,7 +325,8 @@ Status Executable::run(const DLTensor* const* in,
     // A row may be anybody's: what it throws is its node's failure.
     Status done(guard([&] { return run.run_step(step, exec->cancel); }));
     services.trace->end(ctx_);
-    TN_CHECK(std::move(done).in(cat("node ", node.name(), " (", node.type(), ")")));
+    TN_CHECK(std::move(done).in(cat("node ", node.name(), " (", node.domain(),
+                                    node.domain().empty() ? "" : ".", node.type(), ")")));
     if (profiling) {
       uint64_t ns = backend::now_ns() - start;
       backend::Layer layer{node.name(), node.type(), step.program ? "expr" : "ref"};

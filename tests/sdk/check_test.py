@@ -23,6 +23,8 @@ FAULTS = [
     # role, fault, the check that finds it, words of the reason
     ("SCHEDULE", "EXPORT", "library", "another_symbol"),
     ("SCHEDULE", "LINKS", "library", "tenon_plugin_load"),
+    ("SCHEDULE", "UNDESCRIBED", "library", "no section .tenon.plugin"),
+    ("SCHEDULE", "NAMELESS", "library", "expected its description to name a component"),
     ("SCHEDULE", "INIT", "load", "it does not want to"),
     ("SCHEDULE", "CRASH", "create", "crashed"),
     ("SCHEDULE", "EXIT", "create", "code 5"),
@@ -129,6 +131,21 @@ FAULTS = [
     ("COLLECTIVE", "ROOT", "what cannot be", "expected a failure"),
 ]
 
+# What else fails because of a fault: checks that make the same call once more.
+FOLLOWS = {
+    ("SCHEDULE", "TABLE"): {"finite", "no end in sight", "pure", "threads"},
+    ("IMPORTANCE", "NAN"): {"repeatable", "leaves its input alone", "unknown kinds"},
+    ("OPS", "KERNEL"): {"com.example:Twice decompose", "com.example:Twice vjp"},
+    ("DATASET", "FIELDS"): {"batches", "an index too far"},
+    ("INITIALIZER", "INFINITE"): {"repeatable"},
+    ("OPTIMIZER", "VALUE"): {"some steps"},
+    ("KERNEL", "PATTERN"): {"from many threads"},
+    ("KERNEL", "VALUE"): {"from many threads"},
+    ("COLLECTIVE", "RANK"): {"what cannot be"},
+}
+# What is written or read outside of a buffer may break anything.
+OUTSIDE = {"BEYOND", "BEFORE", "BEHIND", "WRITES", "READS", "INPUT"}
+
 
 def tenon(*args, cwd=None) -> subprocess.CompletedProcess:
     command = [TENON, "--plugin-path", PLUGINS, *args]
@@ -193,6 +210,10 @@ def test_a_fault_is_named(tmp_path, role, fault, check, words):
     assert code == 1
     assert checks[check]["result"] == "failed", checks
     assert words in checks[check]["why"]
+    if fault not in OUTSIDE:
+        own = {check for r, f, check, _ in FAULTS if (r, f) == (role, fault)}
+        failed = {name for name, one in checks.items() if one["result"] == "failed"}
+        assert failed <= own | FOLLOWS.get((role, fault), set()), checks
 
 
 def test_a_build_with_a_sanitizer_is_named(tmp_path):

@@ -294,8 +294,15 @@ static const void* get_interface(void* self, tn_str id) {
   return tenon_c_same(id, ROLE) ? &table : NULL;
 }
 
-TENON_C_DESCRIPTION = TENON_C_PLUGIN("com.example.faulty", "1.0.0", "Faulty", "", "Apache-2.0", "")
-    TENON_C_COMPONENT(ROLE, "com.example.one", "1.0.0", "right or wrong", SCHEMA);
+#ifdef FAULT_NAMELESS
+#define DESCRIBED
+#else
+#define DESCRIBED TENON_C_COMPONENT(ROLE, "com.example.one", "1.0.0", "right or wrong", SCHEMA)
+#endif
+#ifndef FAULT_UNDESCRIBED
+TENON_C_DESCRIPTION =
+    TENON_C_PLUGIN("com.example.faulty", "1.0.0", "Faulty", "", "Apache-2.0", "") DESCRIBED;
+#endif
 static const tn_component component = {sizeof(tn_component),  0,
                                        TENON_C_TEXT(ROLE),    TENON_C_TEXT("com.example.one"),
                                        TENON_C_TEXT("1.0.0"), TENON_C_TEXT("right or wrong"),

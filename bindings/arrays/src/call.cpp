@@ -104,6 +104,8 @@ void Call::bind(const Json& positional, const Json& named) {
       refuse(i, "what is known while the function is traced");
     const bool is_number = given_[i].is_number() || given_[i].is_boolean();
     if (parameters[i].has("scalar") && !given_[i].is_null() && !is_number) refuse(i, "a number");
+    // Also where the row reads none, as `stable` of a sort that always is.
+    if (parameters[i].has("flag")) (void)flag(i);
   }
 }
 

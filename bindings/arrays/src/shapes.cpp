@@ -10,12 +10,14 @@ namespace {
 using cxx::cat, cxx::invalid;
 
 // Sizes for Reshape. A symbolic size is what is left over, or, where that is taken or there are
-// several, the size that x has at this axis: ONNX's 0.
+// several, the size that x has at this axis: ONNX's 0. Where all sizes of x are known, no text is
+// one.
 Values reshaped(Call& c) {
   const Value& x = c[0];
   Json dims = c.json(1).is_array() ? c.json(1) : Json::array({c.json(1)});
   if (c.json(1).is_object() && c.json(1).empty()) dims = Json::array();  // an empty table of Lua
-  auto is_symbol = [](const Json& dim) { return dim.is_string() || dim.is_null(); };
+  const bool is_known = x.ranked && std::ranges::all_of(x.dims, [](int64_t n) { return n >= 0; });
+  auto is_symbol = [&](const Json& dim) { return (dim.is_string() && !is_known) || dim.is_null(); };
   int64_t symbols = std::count_if(dims.begin(), dims.end(), is_symbol);
   bool has_rest = std::find(dims.begin(), dims.end(), Json(-1)) != dims.end();
   std::vector<int64_t> sizes;

@@ -88,10 +88,7 @@ void DataFlags::with_advice(const Action& work) const {
   try {
     work();
   } catch (const std::runtime_error& failed) {
-    const std::string_view text = failed.what();
-    const bool is_of_data = text.find("; options of ") != std::string_view::npos ||
-                            text.find("option data: field ") != std::string_view::npos;
-    if (!is_of_data) throw;
+    if (std::string_view(failed.what()).find("; options of ") == std::string_view::npos) throw;
     throw Error(TN_INVALID_ARGUMENT, cat(failed.what(), " (give one by ", kFlag, " KEY=VALUE)"));
   }
 }

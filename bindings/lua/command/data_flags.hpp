@@ -14,7 +14,7 @@ struct DataFlags {
   // The options as the component's schema has them: mean=0.5,0.4,0.3 is a list of numbers there.
   Json values(const cxx::Session& session) const;
   cxx::Dataset open(const SessionPtr& session) const;
-  // Runs `work`; a failure that speaks of the data set's options says how they are given.
+  // Runs `work`; a failure that names the data set's options says how they are given.
   void with_advice(const Action& work) const;
 };
 

@@ -230,6 +230,12 @@ void check_file(const Tool& tool, const Flags& flags) {
   Json all = Json::array();
   Json of_file = Json::array();
   std::vector<std::string> faults = check::library_faults(flags.file);
+  // What is not described is neither loaded nor tried below.
+  if (!plugin["usable"].get<bool>()) {
+    faults.push_back(plugin["why"]);
+  } else if (plugin["components"].empty()) {
+    faults.emplace_back("expected its description to name a component, got none");
+  }
   if (std::string twin = twin_of(session, plugin); !twin.empty()) faults.push_back(twin);
   for (const std::string& fault : faults)
     of_file.push_back({{"check", "library"}, {"result", "failed"}, {"why", fault}});

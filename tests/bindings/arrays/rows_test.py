@@ -209,7 +209,6 @@ def test_arguments_of_a_wrong_kind_are_refused_in_words(name):
         if parameter["kind"] not in STATIC:
             continue
         for wrong in WRONG:
-            try:
+            with pytest.raises((tn.TenonError, TypeError, ValueError, IndexError)) as failed:
                 public(name)(*args[:i], **{**more, parameter["name"]: wrong})
-            except (tn.TenonError, TypeError, ValueError, IndexError) as failed:
-                assert "json" not in str(failed), (parameter["name"], wrong)
+            assert "json" not in str(failed.value), (parameter["name"], wrong)

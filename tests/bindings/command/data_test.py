@@ -140,6 +140,14 @@ def test_recipes_and_comparisons_read_data_in_the_same_way(images: Path) -> None
     assert "(give one by --data-option KEY=VALUE)" in result.stderr
 
 
+def test_a_shape_that_no_option_changes_names_none(images: Path) -> None:
+    np.savez(images / "small.npz", x=np.zeros((9, 3, 2, 2), "f"))
+    asked = ["optimize", "model.onnx", "-o", "s.onnx", "--recipe", "int8", "--data", "small.npz"]
+    result = tenon(*asked, cwd=images)
+    failed(result, 1, "field x: the model wants float32[n, 3, 4, 4], got float32[?, 3, 2, 2]")
+    assert "--data-option" not in result.stderr
+
+
 def test_arrays_that_hold_no_samples_are_left_alone_and_named(tmp_path: Path) -> None:
     save_model(tmp_path / "model.onnx", [2], np.eye(2))
     np.savez(

@@ -28,7 +28,9 @@
 // What is too large for any memory is refused as a user's machine would refuse it: malloc says no,
 // and the library has to answer with an error.
 #if defined(__SANITIZE_ADDRESS__)
-extern "C" const char* __asan_default_options() {  // NOLINT: the sanitizer's name for it
+// Visible, or the sanitizer's library does not find it.
+extern "C" [[gnu::visibility("default")]] const char*
+__asan_default_options() {  // NOLINT: the name
   return "allocator_may_return_null=1:max_allocation_size_mb=1024";
 }
 #endif
@@ -96,17 +98,24 @@ Resume::Json report(const Arguments& arguments, Tally& tally) {
   return out;
 }
 
-// The same without a sanitizer, which needs more of the address space than this.
-void limit_memory() {
-#if !defined(__SANITIZE_ADDRESS__)
-  constexpr rlim_t kMostBytes = rlim_t{8} << 30;
+// The same without a sanitizer, which needs more of the address space than this. Whether it is in
+// force is tried: without, the machine's memory ends the run.
+bool limit_memory() {
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr size_t kMostBytes = size_t{1} << 30;
+#else
+  constexpr size_t kMostBytes = size_t{8} << 30;
   const rlimit limit{kMostBytes, kMostBytes};
   setrlimit(RLIMIT_AS, &limit);
 #endif
+  void* volatile taken = std::malloc(kMostBytes + 1);
+  std::free(taken);
+  if (!taken) return true;
+  std::fprintf(stderr, "fuzz_mutants: expected malloc to refuse %zu bytes\n", kMostBytes + 1);
+  return false;
 }
 
 int work(const Arguments& arguments, Tally& tally, Resume& resume) {
-  limit_memory();
   tenon::fuzz::Trials trials(arguments.seed, arguments.backends, arguments.row, arguments.keep,
                              arguments.extremes != 0);
   while (tally.next < arguments.from + arguments.count) {
@@ -150,6 +159,7 @@ int main(int argc, char** argv) {
   tally.next = arguments.from;
   for (const auto& [name, count] : counts(arguments, tally))
     *count = before.value(name, count->load());
+  if (!limit_memory()) return 2;
   auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
   for (bool done = tally.next >= arguments.from + arguments.count; !done;) {
     pid_t child = fork();

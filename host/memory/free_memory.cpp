@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/free_memory.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <initializer_list>
+#include <sstream>
+#include <string_view>
+
+namespace tenon::host {
+namespace {
+
+constexpr uint64_t kAskedFrom = uint64_t{1} << 28;
+
+std::optional<uint64_t> number_in(const std::string& path) {
+  uint64_t number = 0;
+  if (std::ifstream file(path); file >> number) return number;
+  return std::nullopt;  // "max" of version 2 as well
+}
+
+// The sum of lines such as "MemAvailable:  123 kB"; nullopt without any of them.
+std::optional<uint64_t> sum_in(const std::string& path,
+                               std::initializer_list<std::string_view> keys) {
+  std::ifstream file(path);
+  std::optional<uint64_t> sum;
+  for (std::string line, key; std::getline(file, line);) {
+    std::istringstream words(line);
+    uint64_t number = 0;
+    if (!(words >> key >> number)) continue;
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) sum = sum.value_or(0) + number;
+  }
+  return sum;
+}
+
+// What a version of control groups calls its files. What files were read into memory can be
+// dropped again, though it counts as used.
+struct Naming {
+  std::string_view mounted, limit, used, inactive, active;
+};
+constexpr Naming kFirst{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                        "total_inactive_file", "total_active_file"};
+constexpr Naming kSecond{"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file",
+                         "active_file"};
+
+// The least that a group and those around it leave.
+std::optional<uint64_t> left_in(const std::string& root, const Naming& names, std::string group) {
+  std::optional<uint64_t> least;
+  for (;;) {
+    std::string folder = root + std::string(names.mounted) + group + "/";
+    auto limit = number_in(folder + std::string(names.limit));
+    auto used = number_in(folder + std::string(names.used));
+    if (limit && used) {
+      uint64_t cached = sum_in(folder + "memory.stat", {names.inactive, names.active}).value_or(0);
+      uint64_t kept = *used - std::min(*used, cached);
+      uint64_t left = *limit - std::min(*limit, kept);
+      least = std::min(least.value_or(left), left);
+    }
+    size_t slash = group.rfind('/');
+    if (slash == std::string::npos) return least;
+    group.resize(slash);
+  }
+}
+
+}  // namespace
+
+std::optional<uint64_t> free_memory(const std::string& root) {
+  const std::string machine = root + "/proc/meminfo";
+  auto available = sum_in(machine, {"MemAvailable:"});
+  uint64_t swap = sum_in(machine, {"SwapFree:"}).value_or(0);
+  std::optional<uint64_t> least;
+  if (available) least = *available * 1024;
+  std::ifstream groups(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {  // number:controllers:path
+    size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    std::string of = "," + line.substr(first + 1, second - first - 1) + ",";
+    bool is_second = of == ",,";
+    if (!is_second && of.find(",memory,") == std::string::npos) continue;
+    std::string group = line.substr(second + 1);
+    if (group == "/") group.clear();
+    auto left = left_in(root, is_second ? kSecond : kFirst, group);
+    if (left) least = std::min(least.value_or(*left), *left);
+  }
+  if (!least) return std::nullopt;
+  return *least + swap * 1024;
+}
+
+bool fits_memory(uint64_t bytes) {
+  if (bytes < kAskedFrom) return true;
+  std::optional<uint64_t> free = free_memory();
+  return !free || bytes <= *free;
+}
+
+}  // namespace tenon::host

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the system would still give, asked before a large block is taken: it hands out more than it
+// has, and ends the process that then writes to it.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace tenon::host {
+
+// Bytes that this process can still fill: what the machine has free or can free, swap included,
+// and no more than any of its control groups (v1 and v2) is allowed. nullopt where nothing says.
+// root: what stands before /proc and /sys.
+std::optional<uint64_t> free_memory(const std::string& root = "");
+
+// Whether a block can be filled. Small ones are not asked about: that takes a tenth of a
+// millisecond, as long as filling one MiB does.
+bool fits_memory(uint64_t bytes);
+
+}  // namespace tenon::host
