@@ -46,9 +46,8 @@ Outcome run(const Graph& graph, bool bf16 = false) {
   for (const auto& input : inputs)
     pointers.push_back(input.data());
   std::vector<void*> targets;
-  for (int output : graph.outputs) {
+  for (int output : graph.outputs)
     outcome.got.emplace_back(static_cast<size_t>(graph.values[output].count()), -99.0F);
-  }
   for (auto& output : outcome.got)
     targets.push_back(output.data());
   WeightStore store;
