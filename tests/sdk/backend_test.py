@@ -31,9 +31,12 @@ def run(*command, **options) -> str:
 
 
 @pytest.fixture(scope="module")
-def plugin(tmp_path_factory) -> Path:
-    """The library, built from a copy outside of this tree."""
-    folder = tmp_path_factory.mktemp("backend")
+def plugin() -> Path:
+    """The library, built from a copy with the installed SDK: nothing of this tree's CMake. What is
+    compiled stays from run to run; SDK and source are copied anew, with their times."""
+    folder = Path(os.environ["TENON_BUILD"]) / "example_backend"
+    for part in ("sdk", "source", "plugins"):
+        shutil.rmtree(folder / part, ignore_errors=True)
     run(
         "cmake",
         "--install",
