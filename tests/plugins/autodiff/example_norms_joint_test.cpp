@@ -3,7 +3,7 @@
 // whose loss is one number, against the gradient of each example alone.
 #include <gmock/gmock.h>
 
-#include "autodiff_test.hpp"
+#include "example_norms.hpp"
 
 namespace tenon::test {
 namespace {
@@ -11,8 +11,6 @@ namespace {
 using testing::HasSubstr;
 
 // As many examples as there are features in some models: a size alone says nothing.
-constexpr int64_t kExamples = 4;
-
 // Inputs with # in front are data, the others parameters; y: [#, ...].
 struct Model {
   std::string inputs, nodes;
@@ -27,89 +25,51 @@ std::string sized(const std::string& text, int64_t n) {
   return out;
 }
 
-class JointExampleNorms : public AutodiffTest {
+class JointExampleNorms : public ExampleNormsTest {
  protected:
   // The mean over so many examples of the sum of tanh(y).
   static std::string step_text(const Model& model, int64_t n) {
-    auto n_axes = 1 + std::count(model.last_axes.begin(), model.last_axes.end(), ',');
     return sized(
-        cat("graph {\n", model.inputs, "  constant %axes: i64[", n_axes, "] = [", model.last_axes,
-            "]\n", model.nodes, "  %squashed: f64[#, ", model.y, "] = Tanh(%y) @tanh\n",
-            "  %l: f64[#] = ReduceSum(%squashed, %axes) {keepdims = 0} @each\n",
-            "  %loss: f64[] = ReduceMean(%l) {keepdims = 0} @mean\n", "  output loss = %loss\n}\n"),
+        cat("graph {\n", model.inputs, model.nodes, losses_of("#", model.y, model.last_axes),
+            "  %loss: f64[] = ReduceMean(%l) {keepdims = 0} @mean\n  output loss = %loss\n}\n"),
         n);
   }
-  struct Inputs {
-    std::vector<std::string> parameters;
-    std::vector<bool> is_data;
-    std::vector<Numbers> all;
-  };
-  static Inputs inputs_for(const Model& model, const Graph& graph) {
-    Inputs out;
+  static ExampleInputs inputs_for(const Model& model, const Graph& graph) {
+    ExampleInputs out;
     std::mt19937 random(5);
     for (Value input : graph.inputs()) {
-      Type type = input.type();
-      bool is_index = type.dtype == TN_I64;
-      std::string name(input.name());
-      out.is_data.push_back(model.inputs.find(cat("%", name, ": f64[#")) != std::string::npos ||
-                            model.inputs.find(cat("%", name, ": i64[#")) != std::string::npos);
-      if (!out.is_data.back()) out.parameters.push_back(name);
-      out.all.push_back(
-          random_numbers(type.elements(), random, is_index ? -4.4 : -1, is_index ? 3.4 : 1));
+      const Type type = input.type();
+      const std::string name(input.name());
+      const bool is_data = model.inputs.find(cat("%", name, ": f64[#")) != std::string::npos ||
+                           model.inputs.find(cat("%", name, ": i64[#")) != std::string::npos;
+      out.add(name, is_data, type.dtype == TN_I64, type.elements(), random);
     }
     return out;
   }
-  // A loop: the gradient of a batch of one for each example, nothing of the pass and no vmap.
-  // *parts: that gradient, by example and parameter.
-  std::vector<double> one_by_one(const Model& model,
-                                 const Inputs& inputs,
-                                 std::vector<std::vector<Numbers>>* parts = nullptr) {
-    OwnedGraph gradient =
-        applied(parse(step_text(model, 1)), "autodiff.grad", {{"wrt", inputs.parameters}});
-    std::vector<double> norms;
-    for (int64_t example = 0; example < kExamples; ++example) {
-      std::vector<Numbers> alone;
-      for (size_t i = 0; i < inputs.all.size(); ++i) {
-        const Numbers& all = inputs.all[i];
-        auto each = static_cast<int64_t>(all.size()) / (inputs.is_data[i] ? kExamples : 1);
-        auto begin = all.begin() + (inputs.is_data[i] ? example * each : 0);
-        alone.emplace_back(begin, begin + each);
-      }
-      double sum = 0;
-      std::vector<Numbers> part = results(gradient, alone);
-      for (const Numbers& one : part)
-        for (double x : one)
-          sum += x * x;
-      if (parts) parts->push_back(std::move(part));
-      norms.push_back(std::sqrt(sum));
-    }
-    return norms;
+  std::vector<double> loop(const Model& model,
+                           const ExampleInputs& inputs,
+                           std::vector<std::vector<Numbers>>* parts = nullptr) {
+    return one_by_one(
+        applied(parse(step_text(model, 1)), "autodiff.grad", {{"wrt", inputs.parameters}}), inputs,
+        parts);
   }
   // What a trainer has before the update.
-  OwnedGraph joint(const Model& model, const Inputs& inputs) {
+  OwnedGraph joint(const Model& model, const ExampleInputs& inputs) {
     return applied(parse(step_text(model, kExamples)), "autodiff.value_and_grad",
                    {{"wrt", inputs.parameters}});
   }
   json reported(const OwnedGraph& graph, const json& options, OwnedGraph& out) {
-    tn_options* parsed = nullptr;
-    EXPECT_EQ(text_of(Status(services.options->create(ctx_, &parsed))), "");
-    EXPECT_EQ(text_of(Status(services.options->parse(parsed, str(options.dump())))), "");
-    StringSink sink;
-    tn_graph* made = nullptr;
-    EXPECT_EQ(text_of(Status(tenon_apply(session_, graph.get(), str("autodiff.example_norms"),
-                                         parsed, nullptr, sink.get(), &made))),
-              "");
-    services.options->release(parsed);
-    if (made) out = OwnedGraph::take(made);
-    return json::parse(sink.text, nullptr, false);
+    json report;
+    EXPECT_EQ(apply_reporting(graph, options, out, report), "");
+    return report;
   }
 
   // Rules, and gradients by node for all, agree with the loop; the report of the former.
   json check(const Model& model, size_t n_by_rules) {
     OwnedGraph graph = parse(step_text(model, kExamples));
     if (!graph.get()) return {};
-    Inputs inputs = inputs_for(model, graph.view());
-    std::vector<double> want = one_by_one(model, inputs);
+    ExampleInputs inputs = inputs_for(model, graph.view());
+    std::vector<double> want = loop(model, inputs);
     OwnedGraph step = joint(model, inputs);
     std::vector<Numbers> before = results(step, inputs.all);
     json first;
@@ -270,9 +230,9 @@ TEST_F(JointExampleNorms, ClippedGradientsAreTheMeanOfClippedOnes) {
 )",
                     "4", "1"};
   OwnedGraph graph = parse(step_text(model, kExamples));
-  Inputs inputs = inputs_for(model, graph.view());
+  ExampleInputs inputs = inputs_for(model, graph.view());
   std::vector<std::vector<Numbers>> parts;
-  std::vector<double> norms = one_by_one(model, inputs, &parts);
+  std::vector<double> norms = loop(model, inputs, &parts);
   std::vector<double> sorted = norms;
   std::sort(sorted.begin(), sorted.end());
   const double bound = (sorted[1] + sorted[2]) / 2;  // two of four are above it
