@@ -14,22 +14,22 @@ namespace tenon::test {
 
 inline constexpr int64_t kExamples = 4;
 
-struct ExampleInputs {
-  std::vector<std::string> parameters;
-  std::vector<bool> is_data;
-  std::vector<Numbers> all;  // data: of all examples, one behind the other
-
-  // Indices into axes of 4 among them.
-  void add(
-      std::string_view name, bool of_examples, bool is_index, int64_t n, std::mt19937& random) {
-    is_data.push_back(of_examples);
-    if (!of_examples) parameters.emplace_back(name);
-    all.push_back(random_numbers(n, random, is_index ? -4.4 : -1, is_index ? 3.4 : 1));
-  }
-};
-
 class ExampleNormsTest : public AutodiffTest {
  protected:
+  struct ExampleInputs {
+    std::vector<std::string> parameters;
+    std::vector<bool> is_data;
+    std::vector<Numbers> all;  // data: of all examples, one behind the other
+
+    // Indices into axes of 4 among them.
+    void add(
+        std::string_view name, bool of_examples, bool is_index, int64_t n, std::mt19937& random) {
+      is_data.push_back(of_examples);
+      if (!of_examples) parameters.emplace_back(name);
+      all.push_back(random_numbers(n, random, is_index ? -4.4 : -1, is_index ? 3.4 : 1));
+    }
+  };
+
   // By a gradient of a batch of one, for each example: nothing of the pass, and no vmap. *parts:
   // that gradient, by example and parameter.
   std::vector<double> one_by_one(const OwnedGraph& gradient,
