@@ -17,20 +17,6 @@ class PruningTarget : public PruningTest {
   }
 };
 
-class PruningTargetOpen : public PruningTest {};
-
-// An image of one pixel is less than the window.
-TEST_F(PruningTargetOpen, MultiplyAddsThatNobodyKnowsAreRefusedWithWhatToDo) {
-  build([&](EditView edit) {
-    Value x = relu(edit, conv(edit, input(edit, "x", {-1, 3, -1, -1}), "a", {8, 3, 5, 5}), "ra");
-    classify(edit, x, 8);
-  });
-
-  EXPECT_THAT(apply("pruner.structured", {{"target", {{"macs", 0.5}}}}),
-              testing::HasSubstr("leave open, not all others are known; give them fixed sizes"));
-  EXPECT_EQ(apply("pruner.structured", {{"target", {{"parameters", 0.5}}}}), "");
-}
-
 TEST_F(PruningTarget, OfMultiplyAddsOrParametersIsMetByTheLeastRatio) {
   for (std::string what : {"macs", "parameters"}) {
     ASSERT_EQ(apply("pruner.structured", {{"target", {{what, 0.5}}}}), "");
