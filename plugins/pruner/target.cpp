@@ -98,7 +98,10 @@ Result<double> Target::left(tn_ctx* ctx,
     return static_cast<double>(is.parameters) /
            static_cast<double>(std::max<int64_t>(was.parameters, 1));
   if (!was.macs || !is.macs || !(*was.macs > 0))
-    return unsupported("option target: the multiply-adds of this model cannot be counted");
+    return unsupported(
+        "option target: the multiply-adds of this model cannot be counted: with 1 for each size "
+        "that its inputs leave open, not all others are known; give them fixed sizes, or ask for "
+        "parameters, or for a ratio");
   return *is.macs / *was.macs;
 }
 
