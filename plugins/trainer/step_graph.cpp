@@ -166,10 +166,26 @@ std::vector<std::string> states_among(Graph graph, const std::vector<std::string
 // What precision.loss_scale and precision.loss_scale_step get of the option.
 std::pair<json, json> scaler_options(const Recipe& recipe) {
   json rest = json::parse(recipe.loss_scale), first{{"output", kLoss}};
-  for (const char* key : {"preset", "init_scale"})
+  for (const char* key : {"preset", "config", "state", "init_scale"})
     if (rest.contains(key)) first[key] = rest[key];
   rest.erase("init_scale");
   return {first, rest};
+}
+
+// Scales the loss. A scaler that goes on from a state of its own library has numbers to begin with.
+Status scale_loss(const Recipe& recipe,
+                  tn_graph* graph,
+                  const json& options,
+                  const Cancel& cancel,
+                  Weights* initial) {
+  std::string report;
+  TN_CHECK(apply_pass(recipe.ctx, graph, {"precision.loss_scale", options.dump()}, cancel, &report)
+               .in("option loss_scale"));
+  for (const auto& [name, count] : json::parse(report).value("initial", json::object()).items()) {
+    TN_TRY(tensor, Tensor::of<int32_t>(recipe.ctx, TN_I32, {}, {count.get<int32_t>()}));
+    (*initial)[name] = tensor;
+  }
+  return {};
 }
 
 // Forward to update, on a graph that ends in the loss.
@@ -177,7 +193,8 @@ Status add_passes(const Recipe& recipe,
                   tn_graph* graph,
                   uint64_t batch,
                   const std::vector<std::string>& wrt,
-                  const Cancel& cancel) {
+                  const Cancel& cancel,
+                  Weights* initial) {
   auto apply = [&](std::string_view id, const json& options) {
     return apply_pass(recipe.ctx, graph, {std::string(id), options.dump()}, cancel);
   };
@@ -188,7 +205,7 @@ Status add_passes(const Recipe& recipe,
                    {{"device", recipe.device}, {"dtype", dtype}, {"level", recipe.level}}));
   }
   auto [scale, scale_step] = scaler_options(recipe);
-  if (scaled) TN_CHECK(apply("precision.loss_scale", scale).in("option loss_scale"));
+  if (scaled) TN_CHECK(scale_loss(recipe, graph, scale, cancel, initial));
   TN_CHECK(apply("autodiff.value_and_grad",
                  {{"wrt", wrt}, {"output", scaled ? "scaled_loss" : kLoss}, {"has_aux", scaled}}));
   TN_TRY(left, drop_zero_gradients(graph));
@@ -338,7 +355,7 @@ Result<StepGraph> make_step(const Recipe& recipe, StepSizes sizes, const Cancel&
   if (sizes.layer_set > 0)  // what a layer that is left out has is not there
     std::erase_if(wrt, [&](const std::string& name) { return !graph.view().find(name); });
   TN_CHECK(drive(graph.get(), recipe.driven, true));
-  TN_CHECK(add_passes(recipe, graph.get(), sizes.batch, wrt, cancel));
+  TN_CHECK(add_passes(recipe, graph.get(), sizes.batch, wrt, cancel, &out.initial));
   // A layer that is left out takes its numbers along.
   TN_CHECK(drive(graph.get(), recipe.driven, sizes.layer_set > 0).in("option schedules"));
   out.numbers = numbers_of(graph.view(), recipe);
