@@ -181,8 +181,10 @@ Status scale_loss(const Recipe& recipe,
   std::string report;
   TN_CHECK(apply_pass(recipe.ctx, graph, {"precision.loss_scale", options.dump()}, cancel, &report)
                .in("option loss_scale"));
-  for (const auto& [name, count] : json::parse(report).value("initial", json::object()).items()) {
-    TN_TRY(tensor, Tensor::of<int32_t>(recipe.ctx, TN_I32, {}, {count.get<int32_t>()}));
+  const json begin = json::parse(report).value("initial", json::object());
+  for (const auto& [name, count] : begin.items()) {
+    const int32_t number = count;
+    TN_TRY(tensor, Tensor::of<int32_t>(recipe.ctx, TN_I32, {}, std::span(&number, 1)));
     (*initial)[name] = tensor;
   }
   return {};
@@ -199,7 +201,8 @@ Status add_passes(const Recipe& recipe,
     return apply_pass(recipe.ctx, graph, {std::string(id), options.dump()}, cancel);
   };
   bool scaled = recipe.precision == "fp16" && recipe.level != "O3";
-  if (recipe.precision != "fp32") {
+  if (recipe.is_double) TN_CHECK(apply("precision.widen", {{"to", "float64"}}));
+  if (recipe.precision == "bf16" || recipe.precision == "fp16") {
     std::string dtype = scaled ? "float16" : "bfloat16";
     TN_CHECK(apply("precision.autocast",
                    {{"device", recipe.device}, {"dtype", dtype}, {"level", recipe.level}}));
@@ -210,6 +213,8 @@ Status add_passes(const Recipe& recipe,
                  {{"wrt", wrt}, {"output", scaled ? "scaled_loss" : kLoss}, {"has_aux", scaled}}));
   TN_TRY(left, drop_zero_gradients(graph));
   if (left == 0) return invalid("the loss depends on no parameter of the model");
+  if (recipe.precision == "fp8")  // before passes that compute again what it has rounded
+    TN_CHECK(apply("precision.fp8", json::parse(recipe.fp8)).in("option fp8"));
   for (const PassChoice& pass : recipe.joint)
     TN_CHECK(apply_pass(recipe.ctx, graph, pass, cancel).in("option joint"));
   if (recipe.accumulates) TN_CHECK(apply("trainer.accumulate", weight_of(graph, batch)));
@@ -245,6 +250,13 @@ Result<std::vector<std::string>> add_training_passes(const Recipe& recipe,
     if (constant && constant.is_constant()) names.emplace_back(state.name());
   }
   return names;
+}
+
+Weights named_constants(Graph graph) {
+  Weights out;
+  for (Value constant : graph.constants())
+    if (is_float(constant.dtype())) out[std::string(constant.name())] = constant.constant();
+  return out;
 }
 
 // Gives the values that the output first_nan counts.
@@ -330,6 +342,10 @@ Result<StepGraph> make_step(const Recipe& recipe, StepSizes sizes, const Cancel&
   TN_TRY(graph, bound(recipe, sizes));
   size_t n_outputs = graph.view().outputs().size();  // states add their own behind them
   TN_TRY(statistics, add_training_passes(recipe, graph.get(), cancel));
+  if (recipe.is_double)
+    TN_CHECK(
+        apply_pass(recipe.ctx, graph.get(), {"precision.widen", R"({"to": "float64"})"}, cancel));
+  Weights constants = named_constants(graph.view());
   TN_TRY(mode, Edit::begin(graph.get()));
   TN_TRY(running, to_training_mode(mode, recipe.mode));
   statistics.insert(statistics.end(), running.begin(), running.end());
@@ -362,8 +378,11 @@ Result<StepGraph> make_step(const Recipe& recipe, StepSizes sizes, const Cancel&
   out.weights = statistics;
   for (const std::string& name : recipe.parameters)
     if (Value v = graph.view().find(name); v && !v.is_constant()) out.weights.push_back(name);
-  for (const std::string& name : out.weights)
-    out.initial[name] = Graph{recipe.model}.find(name).constant();
+  for (const std::string& name : out.weights) {
+    auto wide = constants.find(name);
+    bool is_wide = recipe.is_double && wide != constants.end();
+    out.initial[name] = is_wide ? wide->second : Graph{recipe.model}.find(name).constant();
+  }
   if (recipe.average > 0)  // it begins with the weights themselves
     for (const std::string& name : wrt)
       if (auto first = out.initial.find(name); first != out.initial.end())
