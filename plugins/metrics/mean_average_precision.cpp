@@ -93,7 +93,7 @@ class MeanAveragePrecision {
     const double from = options.number("from"), to = options.number("to");
     if (!(from <= to)) return invalid(cat("option from: expected at most ", to, ", got ", from));
     for (int i = 0; from + 0.05 * i <= to + 1e-9; ++i)
-      out.thresholds_.push_back(from + 0.05 * i);
+      out.thresholds_.push_back(std::round((from + 0.05 * i) * 1e6) / 1e6);  // 3/5 is 0.6
     return out;
   }
 
@@ -103,7 +103,8 @@ class MeanAveragePrecision {
     TN_TRY(classes, numbers_of_output(out, 2, 2));
     TN_TRY(given, label_at(label, 0));
     TN_TRY(wanted, numbers_as<double>(*given));
-    const std::vector<int64_t> shape = shape_of(*given);
+    const std::span<const int64_t> dims = shape_of(*given);
+    const std::vector<int64_t> shape(dims.begin(), dims.end());
     const int64_t n = boxes.shape[0], k = boxes.shape[1];
     if (boxes.shape[2] != 4 || scores.shape != std::vector{n, k} || classes.shape != scores.shape)
       return invalid(cat("expected boxes [n, k, 4], scores [n, k] and classes [n, k], got ",
@@ -148,7 +149,8 @@ class MeanAveragePrecision {
   Result<Numbers> numbers_of_output(Tensors out, size_t which, size_t rank) const {
     TN_TRY(given, output_at(out, places_[which]));
     Numbers made;
-    made.shape = shape_of(*given);
+    const std::span<const int64_t> shape = shape_of(*given);
+    made.shape.assign(shape.begin(), shape.end());
     if (made.shape.size() != rank)
       return invalid(cat("output ", places_[which], ": expected rank ", rank, ", got ",
                          shape_text(made.shape)));

@@ -6,6 +6,7 @@
 // pass are written again on w + e: everything that depends on no parameter is shared, so masks of
 // Dropout are the same, and states that the forward pass moves (running statistics) are moved once,
 // by the pass on w. The update is of w.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -22,7 +23,7 @@ namespace {
 class Sharpness {
  public:
   static Result<Sharpness> create(tn_ctx*, const Options& options) {
-    return Sharpness{options.number("radius"), options.flag("adaptive")};
+    return Sharpness(options.number("radius"), options.flag("adaptive"));
   }
 
   Status run(tn_graph* raw, const Cancel& cancel, Sink& report) {
@@ -53,6 +54,8 @@ class Sharpness {
   }
 
  private:
+  Sharpness(double radius, bool adapts) : radius_(radius), adapts_(adapts) {}
+
   // In order: what depends on a parameter, and a gradient on it.
   static std::vector<Node> nodes_between(Graph graph,
                                          const std::vector<Value>& parameters,

@@ -68,9 +68,8 @@ def main():
         for seed in range(args.seeds):
             size, value, share = trained(name, seed, args.epochs, parts["train"], parts["test"])
             base = base or size
-            print(
-                f"{name:11} {seed:5} {size:12} {size / base:11.3f} {value:18.5f} {100 * share:11.2f}"
-            )
+            columns = f"{size / base:11.3f} {value:18.5f} {100 * share:11.2f}"
+            print(f"{name:11} {seed:5} {size:12} {columns}", flush=True)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def precision(labels, boxes, scores, classes, c, threshold, most):
 
 def case(seed, options):
     given = drawn(np.random.default_rng(seed))
-    thresholds = np.arange(options.get("from", 0.5), options.get("to", 0.95) + 1e-9, 0.05)
+    thresholds = np.arange(options.get("from", 0.5), options.get("to", 0.95) + 1e-9, 0.05).round(6)
     most = options.get("max_detections", 100)
     table = [[precision(*given, c, t, most) for t in thresholds] for c in range(CLASSES)]
     names = ("labels", "boxes", "scores", "classes")

@@ -182,8 +182,8 @@ def case(name, options, made):
 
 if __name__ == "__main__":
     source = (
-        f"torch {torch.__version__}: sgd, adam, adamw, rmsprop, adafactor; lamb, lars, lion: the formulas of "
-        "their papers in NumPy; all float64, by optimizers.py beside this file"
+        f"torch {torch.__version__}: sgd, adam, adamw, rmsprop, adafactor; lamb, lars, lion: the "
+        "formulas of their papers in NumPy; all float64, by optimizers.py beside this file"
     )
     shapes = {name: list(value.shape) for name, value in arrays(START).items()}
     start = {name: value.ravel().tolist() for name, value in arrays(START).items()}
