@@ -28,7 +28,7 @@ def loss(p, x, y):
 def weights(seed):
     rng, out = np.random.default_rng(seed), {}
     for i, (n, m) in enumerate([(64, 512), (512, 512), (512, 10)], 1):
-        out[f"w{i}"] = (rng.standard_normal((m, n)) * (2 / n) ** 0.5).astype("f")
+        out[f"w{i}"] = (rng.standard_normal((n, m)) * (2 / n) ** 0.5).astype("f")
         out[f"b{i}"] = np.zeros(m, "f")
     return out
 
@@ -38,7 +38,11 @@ def trained(name, seed, epochs, train, test):
     parameters = weights(seed)
     step = tn.Step(loss, parameters, getattr(tn.optim, name)(lr=NAMES[name]), threads=1)
     model, _ = step.trace(images[:64], labels[:64])
-    states = [port for port in model.states if port.name not in parameters]
+    names = {port.name for port in model.states}
+    owners = {
+        name.split("/exp_avg")[0].split("/row_var")[0].split("/variance")[0] for name in names
+    }
+    states = [one for one in model.states if one.name not in owners or one.name.endswith("/step")]
     size = sum(np.dtype(one.dtype).itemsize * int(np.prod(one.shape)) for one in states)
     rng, last = np.random.default_rng(seed), []
     for epoch in range(epochs):

@@ -101,8 +101,8 @@ TEST_F(Contrastive, AModelOfTwoInputsTrains) {
   input %a: f32[n, 1]
   input %b: f32[n, 1]
   constant %w: f32[1, 2] = [1, 0.5]
-  %x: f32[n, 2] = MatMul(%a, %w)
-  %y: f32[n, 2] = MatMul(%b, %w)
+  %x: f32[n, 2] = MatMul(%a, %w) @x
+  %y: f32[n, 2] = MatMul(%b, %w) @y
   output x = %x
   output y = %y
 }
