@@ -13,6 +13,7 @@
 
 #include "drive.hpp"
 #include "objective.hpp"
+#include "step_names.hpp"
 
 namespace tenon::trainer {
 namespace {
@@ -154,15 +155,6 @@ json weight_of(const tn_graph* graph, uint64_t batch) {
   return out;
 }
 
-// Those of the names that are states: the loss may not depend on all of them.
-std::vector<std::string> states_among(Graph graph, const std::vector<std::string>& names) {
-  std::vector<std::string> out;
-  for (Value state : graph.list(TN_LIST_STATES))
-    if (std::find(names.begin(), names.end(), state.name()) != names.end())
-      out.emplace_back(state.name());
-  return out;
-}
-
 // What precision.loss_scale and precision.loss_scale_step get of the option.
 std::pair<json, json> scaler_options(const Recipe& recipe) {
   json rest = json::parse(recipe.loss_scale), first{{"output", kLoss}};
@@ -252,13 +244,6 @@ Result<std::vector<std::string>> add_training_passes(const Recipe& recipe,
   return names;
 }
 
-Weights named_constants(Graph graph) {
-  Weights out;
-  for (Value constant : graph.constants())
-    if (is_float(constant.dtype())) out[std::string(constant.name())] = constant.constant();
-  return out;
-}
-
 // Gives the values that the output first_nan counts.
 Result<std::vector<std::string>> watch_for_nan(const Recipe& recipe,
                                                tn_graph* graph,
@@ -296,24 +281,6 @@ std::vector<std::string> numbers_of(Graph graph, const Recipe& recipe) {
       out.emplace_back(input.name());
   }
   return out;
-}
-
-bool is_state_output(Graph graph, Value value) {
-  for (Value state : graph.list(TN_LIST_STATES, 1))
-    if (state == value) return true;
-  return false;
-}
-
-// Places among the results of a run, where the outputs of states are left out.
-std::optional<size_t> result_named(Graph graph, std::string_view name) {
-  std::vector<Value> outputs = graph.outputs();
-  size_t at = 0;
-  for (uint64_t i = 0; i < outputs.size(); ++i) {
-    bool is_state = is_state_output(graph, outputs[i]);
-    if (!is_state && graph.output_name(i) == name) return at;
-    at += !is_state;
-  }
-  return std::nullopt;
 }
 
 }  // namespace
