@@ -17,6 +17,7 @@
 #include "tenon/role/op.h"
 
 #include "tenon/sdk/build.hpp"
+#include "tenon/sdk/coupling.hpp"
 #include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/optimizer.hpp"
 #include "tenon/sdk/role/pass.hpp"
@@ -132,14 +133,16 @@ class Fp8 {
 
   // The tensor that this one views: it has the same numbers.
   static Value viewed(Value value) {
-    for (Node node = value.producer();
-         node && ((node.row() && (node.row()->traits & TN_OP_VIEW)) || node.is("Transpose"));
-         node = value.producer())
-      if (node.input(0).dtype() == value.dtype())
-        value = node.input(0);
-      else
-        break;
+    for (Node node = value.producer(); node && only_moves(node); node = value.producer()) {
+      if (node.input(0).dtype() != value.dtype()) break;
+      value = node.input(0);
+    }
     return value;
+  }
+  static bool only_moves(Node node) {
+    const tn_op* row = node.row();
+    return row && node.n_outputs() == 1 &&
+           ((row->traits & TN_OP_VIEW) != 0 || Stated(node).family() == TN_COUPLING_PERMUTE);
   }
 
   // The operand, rounded: scaled, saturated, in float8 and back.

@@ -7,7 +7,7 @@
 namespace tenon::lua {
 
 // What the command says of the script's trainings: where they keep their runs, whether they go on
-// with what is there, and whether they tell what float16 would make of their gradients.
+// with what is there, and whether they report what float16 would make of their gradients.
 struct TrainingRun {
   std::string folder;
   bool resumes = false;

@@ -344,7 +344,7 @@ TEST_F(JointExampleNorms, InputsOfExamplesCanBeNamed) {
   input %turn: f64[3, 3]
   input %w: f64[3, 2]
   constant %axes: i64[1] = [1]
-  %r: f64[3, 3] = MatMul(%x, %turn) @turned
+  %r: f64[3, 3] = MatMul(%x, %turn) @rotated
   %y: f64[3, 2] = MatMul(%r, %w) @y
   %l: f64[3] = ReduceSum(%y, %axes) {keepdims = 0} @each
   %loss: f64[] = ReduceMean(%l) {keepdims = 0} @mean
@@ -352,7 +352,7 @@ TEST_F(JointExampleNorms, InputsOfExamplesCanBeNamed) {
 })";
   OwnedGraph step = applied(parse(text), "autodiff.value_and_grad", {{"wrt", json::array({"w"})}});
   OwnedGraph made;
-  EXPECT_THAT(apply(step.get(), "autodiff.example_norms", {}, made), HasSubstr("turned"));
+  EXPECT_THAT(apply(step.get(), "autodiff.example_norms", {}, made), HasSubstr("rotated"));
   reported(step, {{"examples", "x"}}, made);
   const Numbers x = {1, 0, 0, 0, 2, 0, 0, 0, 3}, turn = {1, 1, 0, 0, 1, 0, 0, 0, 1};
   const Numbers norms = results(made, {x, turn, Numbers(6, 0.5)})[2];
