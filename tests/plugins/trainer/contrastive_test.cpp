@@ -96,26 +96,5 @@ TEST_F(Contrastive, WhatIsMissingIsNamed) {
   EXPECT_THAT(refused(3, true), HasSubstr("target target: expected none"));
 }
 
-TEST_F(Contrastive, AModelOfTwoInputsTrains) {
-  OwnedGraph model = parse(R"(graph {
-  input %a: f32[n, 1]
-  input %b: f32[n, 1]
-  constant %w: f32[1, 2] = [1, 0.5]
-  %x: f32[n, 2] = MatMul(%a, %w) @x
-  %y: f32[n, 2] = MatMul(%b, %w) @y
-  output x = %x
-  output y = %y
-}
-)");
-  std::string text = "a,b\n";
-  for (int i = 0; i < 32; ++i)
-    text += cat(std::to_string(0.1 * i - 1), ",", std::to_string(0.1 * i - 0.9), "\n");
-  auto rows = make("tenon.dataset/1", "datasets.csv", {{"path", write("pairs.csv", text)}});
-  ASSERT_TRUE(rows.ok()) << text_of(rows.status());
-  auto trained =
-      train(model, *rows, {{"loss", "info_nce"}, {"epochs", 2}, {"batch", 8}, {"rate", 0.01}});
-  ASSERT_TRUE(trained.ok()) << text_of(trained.status());
-}
-
 }  // namespace
 }  // namespace tenon::test
