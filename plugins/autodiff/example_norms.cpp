@@ -36,6 +36,7 @@ class ExampleNorms {
     made.output_ = options.text("output");
     made.each_ = options.flag("each");
     made.clip_ = options.number("clip", 0);
+    made.inputs_ = options.texts("examples");
     made.only_vmap_ = options.text("by", "rules") == "vmap";
     return made;
   }
@@ -95,7 +96,7 @@ class ExampleNorms {
     TN_TRY(found, by_nodes(edit, which, examples, wrt, is_by_node, cancel));
     if (!found.left.empty())
       TN_CHECK(by_model(edit, original, name, examples, found.left, &found.squares, cancel));
-    TN_CHECK(add_results(edit, examples, losses.dtype(), wrt, found.squares).status());
+    TN_CHECK(add_results(edit, examples, wide(losses), wrt, found.squares).status());
     return std::move(found.report);
   }
 
@@ -113,7 +114,8 @@ class ExampleNorms {
     std::vector<Value> parameters;
     for (const Named& named : parameters_of_step)
       parameters.push_back(named.value);
-    Examples examples = Examples::behind_loss(edit.graph(), loss, parameters);
+    TN_CHECK(check_inputs(edit.graph()));
+    Examples examples = Examples::behind_loss(edit.graph(), loss, parameters, inputs_);
     if (!examples.why_mixed().empty())
       return unsupported(
           cat("output ", name, ": no example has a gradient of its own: ", examples.why_mixed()));
@@ -123,11 +125,12 @@ class ExampleNorms {
                              found.report.by_vmap[found.left[0].name],
                              "; option wrt can leave it out"));
     Builder b(edit);
-    Value n = b.cast(examples.count(b), loss.dtype());
+    const uint32_t dtype = wide(loss);
+    Value n = b.cast(examples.count(b), dtype);
     for (auto& [id, square] : found.squares)
-      square = b.mul(b.cast(square, loss.dtype()), b.mul(n, n));
+      square = b.mul(b.cast(square, dtype), b.mul(n, n));
     TN_CHECK(b.status());
-    TN_TRY(norms, add_results(edit, examples, loss.dtype(), wrt, found.squares));
+    TN_TRY(norms, add_results(edit, examples, dtype, wrt, found.squares));
     if (clip_ > 0) TN_CHECK(clip(edit, norms, parameters_of_step, wrt, &found));
     return std::move(found.report);
   }
@@ -156,6 +159,19 @@ class ExampleNorms {
       auto at = clipped.find(std::string(edit.graph().output_name(i)));
       if (at != clipped.end() && at->second)
         TN_CHECK(services.edit->set_output(edit.raw, i, at->second.id));
+    }
+    return {};
+  }
+
+  // Squares of 16-bit numbers overflow: 256 examples, squared, are more than float16 holds.
+  static uint32_t wide(Value loss) { return loss.dtype() == TN_F64 ? TN_F64 : TN_F32; }
+
+  // Inputs of examples, by name: another one may be as long as the batch by chance.
+  Status check_inputs(Graph graph) const {
+    for (const std::string& name : inputs_) {
+      const std::vector<Value> inputs = graph.inputs();
+      if (std::ranges::none_of(inputs, [&](Value v) { return v.name() == name; }))
+        return invalid(cat("option examples: the graph has no input '", name, "'"));
     }
     return {};
   }
@@ -324,6 +340,7 @@ class ExampleNorms {
   tn_ctx* ctx_ = nullptr;
   Wrt wrt_;
   std::string output_;
+  std::vector<std::string> inputs_;  // that have examples; empty: found by their sizes
   bool has_wrt_ = false, each_ = false, only_vmap_ = false;
   double clip_ = 0;  // 0: not
 };
@@ -341,5 +358,7 @@ TENON_PASS(example_norms,
            "description": "the squared norms by each of wrt as outputs, too"},
   "clip": {"type": "number", "minimum": 0, "default": 0,
            "description": "of a joint graph: gradients in which no example has a norm above it; 0: as they are"},
+  "examples": {"type": ["array", "string"], "items": {"type": "string"},
+               "description": "of a joint graph: inputs whose first axis is that of examples; without it all that are as long as the first input"},
   "by": {"type": "string", "enum": ["rules", "vmap"], "default": "rules",
          "description": "rows' rules where there are, or each example's gradient for all"}}})")

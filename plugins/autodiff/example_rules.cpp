@@ -57,6 +57,8 @@ Status ask(const EditView& edit,
 Value sum_of_squares(Builder& b, Value x) {
   std::vector<int64_t> axes(std::max<size_t>(b.ranked(x, "example_norms").rank(), 1) - 1);
   std::iota(axes.begin(), axes.end(), int64_t{1});
+  const bool is_narrow = x.dtype() == TN_F16 || x.dtype() == TN_BF16;
+  if (is_narrow) x = b.cast(x, TN_F32);
   return b.op("ReduceSumSquare", {x, b.ints(axes)}, {{"keepdims", 0}, {"noop_with_empty_axes", 1}});
 }
 

@@ -167,12 +167,17 @@ Examples Examples::behind(Graph graph, Value result) {
   return out;
 }
 
-Examples Examples::behind_loss(Graph graph, Value loss, const std::vector<Value>& parameters) {
+Examples Examples::behind_loss(Graph graph,
+                               Value loss,
+                               const std::vector<Value>& parameters,
+                               const std::vector<std::string>& names) {
   Examples out;
   std::vector<Value> states = graph.list(TN_LIST_STATES);
   auto is_data = [&](Value input) {
     Type type = input.type();
-    return type.ranked && type.rank() > 0 && std::ranges::find(states, input) == states.end() &&
+    const bool is_meant = names.empty() || std::ranges::find(names, input.name()) != names.end();
+    return is_meant && type.ranked && type.rank() > 0 &&
+           std::ranges::find(states, input) == states.end() &&
            std::ranges::find(parameters, input) == parameters.end();
   };
   for (Value input : graph.inputs()) {

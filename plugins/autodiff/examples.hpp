@@ -3,7 +3,7 @@
 // Whether a graph treats the examples of a batch alone, so that what reaches entry i of an axis
 // came from example i and from no other. Examples are the entries of the first axis of inputs: of
 // those whose size is one symbol, or, where sizes are known, of all that are no parameters and no
-// states and have it.
+// states and have it, or of those that are named.
 
 #include <optional>
 #include <string>
@@ -32,7 +32,11 @@ class Examples {
   static Examples behind(Graph graph, Value result);
   // Of what a loss depends on, a scalar, up to where examples are joined: what is made of all of
   // them may weigh a single one (the share of labels that count) if no parameter decides it.
-  static Examples behind_loss(Graph graph, Value loss, const std::vector<Value>& parameters);
+  // `names`: the inputs that have examples; empty: all that are as long as the first one.
+  static Examples behind_loss(Graph graph,
+                              Value loss,
+                              const std::vector<Value>& parameters,
+                              const std::vector<std::string>& names);
 
   const std::string& symbol() const { return symbol_; }
   // Why examples may be mixed: a node, and what is not known of it. Empty: they are not.

@@ -3,6 +3,8 @@
 // so that small gradients do not vanish in float16 (Micikevicius et al., "Mixed precision
 // training", ICLR 2018, section 3.2). "precision.loss_scale_step" does the rest after the
 // optimizer.
+#include <nlohmann/json.hpp>
+
 #include "tenon/sdk/role/pass.hpp"
 
 #include "scaler.hpp"
@@ -13,7 +15,8 @@ namespace {
 class LossScale {
  public:
   static Result<LossScale> create(tn_ctx*, const Options& options) {
-    return LossScale{options.text("output"), static_cast<float>(scaler_of(options).init)};
+    TN_TRY(scaler, scaler_of(options));
+    return LossScale{options.text("output"), scaler};
   }
 
   Status run(tn_graph* raw, const Cancel&, Sink& sink) {
@@ -27,7 +30,7 @@ class LossScale {
     TN_TRY(tracker, edit.input(kTracker, Type(TN_I32, {})));
     (void)tracker;  // paired by the other pass
     TN_TRY(zero, edit.constant<float>(TN_F32, {}, {0}));
-    TN_TRY(init, edit.constant<float>(TN_F32, {}, {init_scale_}));
+    TN_TRY(init, edit.constant<float>(TN_F32, {}, {static_cast<float>(scaler_.init)}));
     // States start as zeros, which no scale ever is.
     TN_TRY(is_set, edit.op("Greater", {scale, zero}));
     TN_TRY(current, edit.add({.type = "Where",
@@ -45,7 +48,11 @@ class LossScale {
                              .output_names = {kScaledLoss}}));
     TN_CHECK(edit.output(kScaledLoss, scaled.output()));
     TN_CHECK(edit.commit());
-    return sink.write(R"({"output": "scaled_loss"})");
+    nlohmann::ordered_json report{{"output", kScaledLoss}};
+    // Numbers other than 0 that states begin with; whoever runs the step sets them.
+    if (scaler_.tracker > 0) report["initial"][kTracker] = scaler_.tracker;
+    if (scaler_.hysteresis_left > 0) report["initial"][kHysteresis] = scaler_.hysteresis_left;
+    return sink.write(report.dump());
   }
 
   Result<Value> find_loss(Graph graph) const {
@@ -62,7 +69,7 @@ class LossScale {
   }
 
   std::string output_;
-  float init_scale_;
+  Scaler scaler_;
 };
 
 }  // namespace
@@ -72,7 +79,7 @@ TENON_PASS(loss_scale,
            tenon::precision::LossScale,
            "precision.loss_scale",
            "multiplies the loss by a scale that is state: before gradients",
-           R"({"properties": {)" PRECISION_PRESET_OPTION R"(,
+           R"({"properties": {)" PRECISION_SCALER_OPTIONS R"(,
     "output": {"type": "string", "description": "the loss; the first output when absent"},
     "init_scale": {"type": "number", "exclusiveMinimum": 0, "maximum": 1.7e38,
                    "description": "initial scale; the preset's when absent, torch: 65536"}}})")

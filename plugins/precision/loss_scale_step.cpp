@@ -23,10 +23,8 @@ class LossScaleStep {
   static Result<LossScaleStep> create(tn_ctx*, const Options& options) {
     LossScaleStep out;
     out.hold_ = options.texts("hold");
-    out.scaler_ = scaler_of(options);
-    if (!(out.scaler_.lowest <= out.scaler_.highest))
-      return invalid(cat("option min_scale: expected at most max_scale, ", out.scaler_.highest,
-                         ", got ", out.scaler_.lowest));
+    TN_TRY(scaler, scaler_of(options));
+    out.scaler_ = scaler;
     return out;
   }
 
@@ -150,7 +148,11 @@ class LossScaleStep {
     TN_TRY(is_last, edit.op("Equal", {left, one}));
     TN_TRY(fewer, edit.op("Sub", {left, one}));
     TN_TRY(after, edit.op("Where", {is_last, left, fewer}));
-    TN_TRY(renewed, edit.op("Where", {is_due, all, left}));
+    Value renewed = all;
+    if (!scaler_.consecutive) {
+      TN_TRY(at_growth, edit.op("Where", {is_due, all, left}));
+      renewed = at_growth;
+    }
     TN_TRY(next, edit.op("Where", {found, after, renewed}));
     TN_CHECK(close(edit, state, next));
     return edit.op("Where", {is_last, fallen, scale});
@@ -171,7 +173,7 @@ TENON_PASS(loss_scale_step,
            tenon::precision::LossScaleStep,
            "precision.loss_scale_step",
            "skips steps that overflow and updates the scale: after the optimizer",
-           R"({"properties": {)" PRECISION_PRESET_OPTION R"(,
+           R"({"properties": {)" PRECISION_SCALER_OPTIONS R"(,
     "hold": {"type": ["array", "string"], "items": {"type": "string"},
              "description": "patterns of further states that a skipped step leaves as they are"},
     "growth_factor": {"type": "number", "exclusiveMinimum": 1,
@@ -183,4 +185,5 @@ TENON_PASS(loss_scale_step,
     "min_scale": {"type": "number", "minimum": 0, "description": "minimum of the scale"},
     "max_scale": {"type": "number", "exclusiveMinimum": 0, "description": "maximum of the scale"},
     "hysteresis": {"type": "integer", "minimum": 1, "maximum": 2147483647,
-                   "description": "hysteresis: overflows since the scale last grew until one lowers it"}}})")
+                   "description": "hysteresis: overflows since the scale last grew until one lowers it"},
+    "consecutive_hysteresis": {"type": "boolean", "description": "DeepSpeed's: hysteresis begins anew at each good step"}}})")

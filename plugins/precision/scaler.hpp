@@ -23,43 +23,31 @@ inline constexpr std::string_view kHistogram = "gradient_histogram";
 inline constexpr std::string_view kUnscaledNote = "unscaled";  // on gradients that were divided
 
 // How a scale begins and moves. Sources: PyTorch's torch.amp.GradScaler; Apex' amp LossScaler;
-// DeepSpeed's DynamicLossScaler as its fused optimizer has it.
+// DeepSpeed's DynamicLossScaler (deepspeed/runtime/fp16/loss_scaler.py).
 struct Scaler {
   std::string_view name = "torch";
   double init = 65536, growth = 2, backoff = 0.5;
   int64_t interval = 2000;
   double lowest = 0, highest = std::numeric_limits<double>::infinity();
-  int64_t hysteresis = 1;  // overflows since it last grew that are let pass, and one, lower it
-};
-inline constexpr Scaler kScalers[] = {
-    {},
-    {.name = "apex", .highest = 16777216},
-    {.name = "deepspeed", .init = 4294967296, .interval = 1000, .lowest = 1, .hysteresis = 2},
+  int64_t hysteresis = 1;    // overflows since it last grew that are let pass, and one, lower it
+  bool consecutive = false;  // each good step renews them, not only one that the scale grows at
+  // What states begin with that goes on from a state of the library: 0 is none.
+  int32_t tracker = 0, hysteresis_left = 0;
 };
 
-// Of option preset, with what other options say in its place.
-inline Scaler scaler_of(const Options& options) {
-  Scaler out;
-  for (const Scaler& one : kScalers)
-    if (options.text("preset", "torch") == one.name) out = one;
-  auto number = [&](const char* key, double& to) {
-    if (options.has(key)) to = options.number(key);
-  };
-  auto count = [&](const char* key, int64_t& to) {
-    if (options.has(key)) to = options.integer(key);
-  };
-  number("init_scale", out.init);
-  number("growth_factor", out.growth);
-  number("backoff_factor", out.backoff);
-  count("growth_interval", out.interval);
-  number("min_scale", out.lowest);
-  number("max_scale", out.highest);
-  count("hysteresis", out.hysteresis);
-  return out;
-}
-#define PRECISION_PRESET_OPTION                                                                 \
-  R"("preset": {"type": "string", "enum": ["torch", "apex", "deepspeed"], "default": "torch",)" \
-  R"("description": "preset: initial scale, factors and interval as that library has them"})"
+// Of the option preset, the library's own `config` and `state` behind it, and what other options
+// say in their place.
+Result<Scaler> scaler_of(const Options& options);
+
+// clang-format off
+#define PRECISION_SCALER_OPTIONS \
+  R"("preset": {"type": "string", "enum": ["torch", "apex", "deepspeed"], "default": "torch", )" \
+  R"("description": "preset: initial scale, factors and interval as that library has them"}, )" \
+  R"("config": {"type": "object", "description": "the section fp16 of a DeepSpeed configuration, )" \
+  R"(or loss_scale, min_loss_scale and max_loss_scale of apex.amp.initialize"}, )" \
+  R"("state": {"type": "object", "description": "goes on from the preset's own state: )" \
+  R"(GradScaler.state_dict(), apex.amp.state_dict(), or vars() of DeepSpeed's DynamicLossScaler"})"
+// clang-format on
 
 struct Nodes {
   EditView edit;

@@ -20,7 +20,8 @@ class AdamW {
     TN_TRY(counts, moments_.open(edit, b, "adamw", update.parameters, update.rate));
     // 1 - rate*decay as one number would lose digits in float32.
     Value pull;
-    if (decay_.amount != 0) pull = b.mul(update.rate, decay_.number(constants, TN_F32));
+    if (decay_.amount != 0)
+      pull = b.mul(update.rate, decay_.number(constants, update.rate.dtype()));
     for (size_t i = 0; i < after.size(); ++i) {
       const Parameter& one = update.parameters[i];
       TN_TRY(change, moments_.direction(b, constants, one, one.gradient, counts));

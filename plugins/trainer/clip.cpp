@@ -4,6 +4,8 @@
 // norm of all together (Pascanu et al. 2013, "On the difficulty of training recurrent neural
 // networks", algorithm 1; the 1e-6 is PyTorch's). With both the values come first. New output, of
 // the norm as it was before it was clipped: gradient_norm.
+#include <algorithm>
+
 #include "tenon/sdk/build.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
@@ -44,14 +46,16 @@ class Clip {
 
   Value by_norm(Builder& b, std::vector<Gradient>& gradients) const {
     Value squares;
+    auto is_double = [](const Gradient& one) { return one.value.dtype() == TN_F64; };
+    const uint32_t type = std::ranges::all_of(gradients, is_double) ? TN_F64 : TN_F32;
     for (const Gradient& one : gradients) {
-      Value g = b.cast(one.value, TN_F32);
+      Value g = b.cast(one.value, type);
       Value sum = b.op("ReduceSum", {b.mul(g, g)}, {{"keepdims", 0}});
       squares = squares ? b.add(squares, sum) : sum;
     }
     Value norm = b.op("Sqrt", {squares});
-    Value share = b.div(b.number(norm_, TN_F32), b.add(norm, b.number(1e-6, TN_F32)));
-    Value factor = b.op("Min", {b.number(1, TN_F32), share});
+    Value share = b.div(b.number(norm_, type), b.add(norm, b.number(1e-6, type)));
+    Value factor = b.op("Min", {b.number(1, type), share});
     for (Gradient& one : gradients)
       one.value = b.mul(one.value, b.cast(factor, one.value.dtype()));
     return norm;

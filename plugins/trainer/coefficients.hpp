@@ -24,11 +24,11 @@ class Coefficients {
   }
   // A number that a schedule may drive, by the name of its option: one for all who ask.
   Value setting(std::string_view name, double value, uint32_t dtype) {
-    Value& made = settings_[std::string(name)];
-    if (!made) made = tenon::setting(*builder_, name, value);
+    Value& made = settings_[{std::string(name), dtype == TN_F64}];
+    if (!made) made = tenon::setting(*builder_, name, value, dtype == TN_F64 ? TN_F64 : TN_F32);
     return as(made, dtype);
   }
-  // A float32 scalar of the graph in this type.
+  // A scalar of the graph in this type.
   Value as(Value scalar, uint32_t dtype) {
     Value& made = casts_[{scalar.id, dtype}];
     if (!made) made = builder_->cast(scalar, dtype);
@@ -38,7 +38,7 @@ class Coefficients {
  private:
   Builder* builder_;
   std::map<std::pair<double, uint32_t>, Value> numbers_;
-  std::map<std::string, Value> settings_;
+  std::map<std::pair<std::string, bool>, Value> settings_;
   std::map<std::pair<tn_value_id, uint32_t>, Value> casts_;
 };
 

@@ -69,8 +69,12 @@ Status drive(tn_graph* graph, const std::vector<std::string>& names, bool may_mi
       TN_TRY(made, edit.input(cat(kInput, name), Type(TN_F32, {})));
       input = made;
     }
-    for (Value constant : found[name])
-      TN_CHECK(edit.replace(constant, input));
+    Builder b(edit);
+    for (Value constant : found[name]) {
+      Value typed = b.cast(input, constant.dtype());
+      TN_CHECK(b.status());
+      TN_CHECK(edit.replace(constant, typed));
+    }
   }
   return edit.commit();
 }

@@ -52,11 +52,15 @@ Result<Feed> Feed::make(tn_ctx* ctx,
   out.feed_ = std::move(feed);
   TN_TRY(wanted, target_names(targets, out.feed_));
   const Fields& fields = out.feed_.fields();
+  const bool is_double =
+      std::ranges::any_of(model.inputs(), [](Value v) { return v.dtype() == TN_F64; });
   for (const Fed& input : out.feed_.inputs())
     out.inputs_.push_back({input.input, input.dtype, fields.all[input.at].sample, {}, {}});
   for (const std::string& name : wanted) {
     const tenon::Field* field = fields.find(name);
-    const uint32_t dtype = field && is_float(field->dtype) ? TN_F32 : TN_I64;
+    const bool is_number = field && is_float(field->dtype);
+    const uint32_t dtype =
+        is_number ? (is_double && field->dtype == TN_F64 ? TN_F64 : TN_F32) : TN_I64;
     TN_CHECK(out.feed_.want(name, dtype)
                  .in(option == "curriculum" ? "option curriculum: score" : "option target"));
     out.targets_.push_back({name, dtype, field->sample, {}, {}});

@@ -23,14 +23,15 @@ class Lamb {
     TN_CHECK(decay_.check(edit.graph()));
     Builder b(edit);
     Coefficients constants(b);
-    TN_TRY(counts, moments_.open(edit, b, "lamb", update.parameters, constants.number(1, TN_F32)));
+    TN_TRY(counts, moments_.open(edit, b, "lamb", update.parameters,
+                                 constants.number(1, update.rate.dtype())));
     for (size_t i = 0; i < after.size(); ++i) {
       const Parameter& one = update.parameters[i];
       uint32_t dtype = one.value.dtype();
       TN_TRY(u, moments_.direction(b, constants, one, one.gradient, counts));
       if (decay_.applies_to(one)) u = b.add(u, b.mul(one.value, decay_.number(constants, dtype)));
       Value rate = update.rate;
-      if (trust_.applies_to(one)) rate = b.mul(rate, ratio(b, one.value, u));
+      if (trust_.applies_to(one)) rate = b.mul(rate, b.cast(ratio(b, one.value, u), rate.dtype()));
       after[i] = b.sub(one.value, b.mul(u, constants.as(rate, dtype)));
     }
     return b.status();
@@ -38,7 +39,7 @@ class Lamb {
 
   Value ratio(Builder& b, Value p, Value u) const {
     Value size = norm_of(b, p), made = ratio_or_one(b, size, size, norm_of(b, u));
-    return largest_ > 0 ? b.op("Min", {made, b.number(largest_, TN_F32)}) : made;
+    return largest_ > 0 ? b.op("Min", {made, b.number(largest_, made.dtype())}) : made;
   }
 
   Moments moments_;

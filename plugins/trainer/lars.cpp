@@ -36,8 +36,9 @@ class Lars {
 
   Value own_rate(Builder& b, Coefficients& c, const Parameter& one, Value rate) const {
     Value size = norm_of(b, one.value), below = norm_of(b, one.gradient);
-    if (decay_.applies_to(one)) below = b.add(below, b.mul(size, decay_.number(c, TN_F32)));
-    Value ratio = ratio_or_one(b, size, b.mul(size, b.number(trust_amount_, TN_F32)), below);
+    if (decay_.applies_to(one)) below = b.add(below, b.mul(size, decay_.number(c, size.dtype())));
+    Value ratio = ratio_or_one(b, size, b.mul(size, b.number(trust_amount_, size.dtype())), below);
+    ratio = b.cast(ratio, rate.dtype());
     return clip_ ? b.op("Min", {rate, ratio}) : b.mul(rate, ratio);
   }
 

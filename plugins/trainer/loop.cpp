@@ -18,11 +18,7 @@ constexpr uint64_t kSkippedAtMost = 200;  // the scale has become zero by then
 // The name of a value that is not a number, or empty.
 std::string not_finite(const Weights& states) {
   for (const auto& [name, tensor] : states) {
-    DLTensor t = tensor.dl();
-    if (dtype_of(t) != TN_F32) continue;
-    const float* data = data_of<const float>(t);
-    if (!std::all_of(data, data + element_count(t), [](float x) { return std::isfinite(x); }))
-      return name;
+    if (!has_finite_numbers(tensor.dl())) return name;
   }
   return "";
 }

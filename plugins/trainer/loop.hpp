@@ -57,6 +57,7 @@ class Loop {
   Status save();
   Status keep_step();
   Status keep_epoch();
+  Result<std::optional<double>> loss_scale() const;
   Status warn_of_scale() const;
   Result<RunFolder::Saved> as_it_is() const;
   std::string last_good_checkpoint() const;

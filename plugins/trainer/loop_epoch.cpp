@@ -35,6 +35,8 @@ Status Loop::end_epoch(const Cancel& cancel) {
               {"loss", position_.loss_sum / static_cast<double>(position_.samples)},
               {"rate", rate_}};
   if (recipe_.precision == "fp16") record["skipped"] = windows_done() - position_.updates;
+  TN_TRY(scale, loss_scale());
+  if (scale) record["loss_scale"] = *scale;
   if (gradients_) gradients_->add_to(record);
   add_curriculum(record);
   TN_CHECK(judge(cancel, record));
@@ -50,6 +52,7 @@ Status Loop::end_epoch(const Cancel& cancel) {
   position_.batch = position_.samples = position_.sequence_steps = 0;
   position_.loss_sum = 0;
   log_epoch(record);
+  if (gradients_) log_line(ctx_, TN_LOG_INFO, gradients_->advice());
   TN_CHECK(folder_.add_record(record));  // before the checkpoint that counts it
   history_.push_back(std::move(record));
   TN_CHECK(save());
@@ -66,10 +69,19 @@ void Loop::add_curriculum(json& record) const {
   record["sequence_steps"] = position_.sequence_steps;
 }
 
+// The scaler's, where there is one.
+Result<std::optional<double>> Loop::loss_scale() const {
+  std::optional<double> out;
+  if (recipe_.precision != "fp16" || recipe_.level == "O3") return out;
+  TN_TRY(states, stepper_->states({"loss_scale/scale"}));
+  out = *data_of<const float>(states.begin()->second.dl());
+  return out;
+}
+
 // What overflows from the first step on began too high.
 Status Loop::warn_of_scale() const {
-  TN_TRY(states, stepper_->states({"loss_scale/scale"}));
-  double scale = *data_of<const float>(states.begin()->second.dl());
+  TN_TRY(found, loss_scale());
+  double scale = found.value_or(0);
   log_line(ctx_, TN_LOG_WARNING,
            cat("the first ", skipped_in_a_row_, " updates overflowed and were skipped: the loss ",
                "scale began too high and is ", short_number(scale),

@@ -53,6 +53,11 @@ Status Loop::set_up(const Cancel& cancel) {
   if (Graph{model_}.inputs().empty()) return invalid("expected a model with an input");
   TN_TRY(probe, Plan::compile(ctx_, free_.view(), {}, given_.plan_options(false)));
   const bool by_backend = given_.is_computed_by(ctx_, probe.backend());
+  if (given_.precision == "tf32" && !by_backend)
+    return unsupported(
+        cat("option precision: tf32 is how products of float32 are computed on CUDA; "
+            "backend ",
+            probe.backend(), " has no such type: expected fp32, or bf16 for shorter numbers"));
   TN_CHECK(set_up_data());
   TN_CHECK(set_up_recipe(probe.backend(), by_backend));
   stepper_.emplace(recipe_, given_.plan_options(by_backend), given_.step_shapes);
@@ -170,6 +175,12 @@ Status Loop::set_up_recipe(std::string_view backend, bool by_backend) {
   recipe_.optimizer = std::move(optimizer);
   recipe_.groups = given_.groups;
   recipe_.precision = by_backend ? "fp32" : given_.precision;
+  recipe_.fp8 = given_.fp8;
+  auto is_double = [this](const std::string& name) {
+    return free_.view().find(name).dtype() == TN_F64;
+  };
+  recipe_.is_double =
+      given_.precision == "fp64" || std::ranges::any_of(recipe_.parameters, is_double);
   recipe_.level = given_.level;
   recipe_.loss_scale = given_.loss_scale;
   recipe_.drop_layers = given_.drop_layers;
@@ -211,6 +222,7 @@ Identity Loop::choices() const {
                {"metric", given_.metric.id}};
   if (given_.level != "O1") choices["level"] = given_.level;
   if (given_.loss_scale != "{}") choices["loss_scale"] = given_.loss_scale;
+  if (given_.fp8 != "{}") choices["fp8"] = given_.fp8;
   if (!given_.drop_layers.empty()) choices["drop_layers"] = given_.drop_layers;
   if (!given_.joint.empty())
     for (const PassChoice& pass : given_.joint)

@@ -7,11 +7,11 @@
 // (kRestsWithNote) have a count of their own, so that t is how often they were updated.
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <string>
 
-#include "coefficients.hpp"
-#include "gradients.hpp"
+#include "counts.hpp"
 
 namespace tenon::trainer {
 
@@ -25,7 +25,7 @@ class Moments {
     return out;
   }
 
-  struct Shared {     // float32 scalars of one step
+  struct Shared {     // scalars of one step, in the rate's type
     Value numerator;  // over 1 - beta1^t
     Value root;       // 1/sqrt(1 - beta2^t)
   };
@@ -38,62 +38,54 @@ class Moments {
                       std::string_view word,
                       std::span<const Parameter> parameters,
                       Value numerator) const {
+    TN_TRY(updates, count_updates(edit, b, word, parameters, numerator.dtype()));
     Counts out;
-    for (const Parameter& one : parameters) {
-      std::string layer = rests_with(one);
-      if (out.contains(layer)) continue;
-      TN_TRY(shared, open_one(edit, b, layer.empty() ? word : cat(layer, "/", word), numerator));
-      out.emplace(std::move(layer), shared);
-    }
+    for (const auto& [layer, t] : updates)
+      out.emplace(layer, Shared{b.div(numerator, unbiased(b, t, beta1_)),
+                                b.op("Reciprocal", {b.op("Sqrt", {unbiased(b, t, beta2_)})})});
+    TN_CHECK(b.status());
     return out;
   }
 
+  // What is kept of a gradient between steps: as it is, or in fewer bits.
+  struct Kept {
+    Value before;
+    std::function<Status(Value)> close;
+  };
+  using Keep = Result<Kept> (*)(Builder&, const std::string& name, const Type&, bool has_signs);
+  static Result<Kept> as_it_is(Builder& b, const std::string& name, const Type& type, bool) {
+    TN_TRY(slot, Slot::open(b.edit(), name, type));
+    return Kept{slot.before,
+                [slot, edit = b.edit()](Value after) { return slot.close(edit, after); }};
+  }
+
   // numerator * m / (sqrt(v) * root + epsilon), of this gradient.
-  Result<Value> direction(
-      Builder& b, Coefficients& c, const Parameter& one, Value g, const Counts& counts) const {
+  Result<Value> direction(Builder& b,
+                          Coefficients& c,
+                          const Parameter& one,
+                          Value g,
+                          const Counts& counts,
+                          Keep keep = as_it_is) const {
     const Shared& shared = counts.at(rests_with(one));
     uint32_t dtype = one.value.dtype();
-    TN_TRY(first, Slot::open(b.edit(), cat(one.name, "/exp_avg"), one.value.type()));
-    TN_TRY(second, Slot::open(b.edit(), cat(one.name, "/exp_avg_sq"), one.value.type()));
+    TN_TRY(first, keep(b, cat(one.name, "/exp_avg"), one.value.type(), true));
+    TN_TRY(second, keep(b, cat(one.name, "/exp_avg_sq"), one.value.type(), false));
     Value m =
         b.add(b.mul(first.before, c.number(beta1_, dtype)), b.mul(g, c.number(1 - beta1_, dtype)));
     Value v = b.add(b.mul(second.before, c.number(beta2_, dtype)),
                     b.mul(b.mul(g, g), c.number(1 - beta2_, dtype)));
     TN_CHECK(b.status());
-    TN_CHECK(first.close(b.edit(), m));
-    TN_CHECK(second.close(b.edit(), v));
+    TN_CHECK(first.close(m));
+    TN_CHECK(second.close(v));
     Value size =
         b.add(b.mul(b.op("Sqrt", {v}), c.as(shared.root, dtype)), c.number(epsilon_, dtype));
     return b.div(b.mul(m, c.as(shared.numerator, dtype)), size);
   }
 
  private:
-  static std::string rests_with(const Parameter& one) {
-    return std::string(text_of(one.value.note(kRestsWithNote)));
-  }
-
-  Result<Shared> open_one(EditView edit, Builder& b, std::string_view word, Value numerator) const {
-    TN_TRY(count, Slot::open(edit, free_name(edit.graph(), word), Type(TN_F32, {})));
-    Value t = b.add(count.before, b.number(1, TN_F32));
-    TN_CHECK(b.status());
-    TN_CHECK(count.close(edit, t));
-    Shared shared{b.div(numerator, unbiased(b, t, beta1_)),
-                  b.op("Reciprocal", {b.op("Sqrt", {unbiased(b, t, beta2_)})})};
-    TN_CHECK(b.status());
-    return shared;
-  }
-
-  // Another group of parameters may have a count of its own.
-  static std::string free_name(Graph graph, std::string_view word) {
-    std::string name = cat(word, "/step");
-    for (int i = 2; graph.find(name); ++i)
-      name = cat(word, "/step", i);
-    return name;
-  }
-
   // 1 - beta^t. For small t the difference would cancel in float32; Elu is expm1 below 0.
   static Value unbiased(Builder& b, Value t, double beta) {
-    return b.neg(b.op("Elu", {b.mul(t, b.number(std::log(beta), TN_F32))}));
+    return b.neg(b.op("Elu", {b.mul(t, b.number(std::log(beta), t.dtype()))}));
   }
 
   double beta1_ = 0, beta2_ = 0, epsilon_ = 0;

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "tenon/sdk/edit.hpp"
+#include "tenon/sdk/number.hpp"
 #include "tenon/sdk/pattern.hpp"
 
 namespace tenon::trainer {
@@ -36,14 +37,13 @@ bool is_setting(Node node, uint64_t input) {
 // Masks of attention hold infinities, weights do not.
 bool is_finite(Value constant) {
   Tensor tensor = constant.constant();
-  const float* data = tensor.data<float>();
-  return std::all_of(data, data + element_count(tensor.dl()),
-                     [](float x) { return std::isfinite(x); });
+  return has_finite_numbers(tensor.dl());
 }
 
 bool is_weight(Value constant) {
   Type type = constant.type();
-  if (type.dtype != TN_F32 || type.rank() == 0 || type.elements() == 0) return false;
+  if ((type.dtype != TN_F32 && type.dtype != TN_F64) || type.rank() == 0 || type.elements() == 0)
+    return false;
   if (!is_finite(constant)) return false;
   for (uint64_t i = 0; i < constant.consumer_count(); ++i) {
     uint64_t input = 0;
@@ -87,8 +87,32 @@ Result<std::vector<std::string>> find_parameters(Graph graph, const ParameterCho
   if (!choice.only.empty())
     return invalid(
         cat("option parameters: no float32 constant of the model fits ", choice.only.front()));
-  return invalid("expected a model with float32 weights to train, got none");
+  return invalid(
+      "expected a model with weights of float32 or float64 to train, got none; precision.widen "
+      "makes them of 16-bit ones");
 }
+
+bool has_finite_numbers(const DLTensor& tensor) {
+  bool all = true;
+  auto look = [&](const auto* data) {
+    all = std::all_of(data, data + element_count(tensor), [](auto x) { return std::isfinite(x); });
+  };
+  if (dtype_of(tensor) == TN_F32) look(data_of<const float>(tensor));
+  if (dtype_of(tensor) == TN_F64) look(data_of<const double>(tensor));
+  return all;
+}
+
+namespace {
+
+// What is trained in float64 goes back into a model of float32.
+Result<Tensor> in_type(tn_ctx* ctx, const Tensor& tensor, uint32_t dtype) {
+  DLTensor from = tensor.dl();
+  if (dtype_of(from) == dtype || dtype != TN_F32 || dtype_of(from) != TN_F64) return tensor;
+  TN_TRY(numbers, numbers_as<float>(from));
+  return Tensor::of<float>(ctx, dtype, shape_of(from), numbers);
+}
+
+}  // namespace
 
 Status put_back(tn_graph* graph, const Weights& weights) {
   TN_TRY(edit, Edit::begin(graph));
@@ -96,7 +120,8 @@ Status put_back(tn_graph* graph, const Weights& weights) {
     Value old = edit.graph().find(name);
     if (!old || !old.is_constant()) return {TN_INTERNAL, cat("no constant ", name, " to put back")};
     TN_CHECK(Status(services.edit->set_value_name(edit.raw, old.id, str(name + "/before"))));
-    TN_TRY(fresh, edit.constant(tensor, name));
+    TN_TRY(typed, in_type(edit.ctx(), tensor, old.dtype()));
+    TN_TRY(fresh, edit.constant(typed, name));
     TN_CHECK(edit.replace(old, fresh));
   }
   return edit.commit();

@@ -22,7 +22,10 @@ Result<std::vector<std::string>> find_parameters(Graph graph, const ParameterCho
 
 using Weights = std::map<std::string, Tensor>;
 
-// New numbers in the place of constants of these names.
+// Whether no element is infinite or NaN; true of other types than float32 and float64.
+bool has_finite_numbers(const DLTensor& tensor);
+
+// New numbers in the place of constants of these names, in the type that they have.
 Status put_back(tn_graph* graph, const Weights& weights);
 
 }  // namespace tenon::trainer

@@ -160,6 +160,13 @@ Status read_precision(const Options& options, Settings& out) {
   }
   out.tells_gradients = options.flag("gradient_histogram");
   out.loss_scale = options.text("loss_scale", "{}");
+  out.fp8 = options.text("fp8", "{}");
+  if (options.has("fp8") && out.precision != "fp8")
+    return invalid(cat("option fp8: expected precision fp8, got ", options.text("precision")));
+  if (out.precision == "fp8" && options.has("drop_layers"))
+    return invalid(
+        "option drop_layers: expected another precision than fp8, whose scales are of "
+        "tensors that a step without some layers does not have");
   bool is_scaled = out.precision == "fp16" && out.level != "O3";
   if (is_scaled || !options.has("loss_scale")) return {};
   return invalid(

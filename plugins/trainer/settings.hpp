@@ -37,7 +37,8 @@ struct Settings {
   std::string groups;
   ParameterChoice parameters;
   bool batch_statistics = true;
-  std::string precision;     // fp32, bf16, fp16
+  std::string precision;     // fp32, bf16, fp16, fp64, fp8, tf32
+  std::string fp8;           // options of precision.fp8, a JSON object
   std::string level = "O1";  // of mixed precision, as Apex names them
   std::string loss_scale;    // options of the scaler, a JSON object
   std::string drop_layers;   // options of trainer.drop_layers, a JSON object; empty: none

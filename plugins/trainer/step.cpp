@@ -2,6 +2,8 @@
 // "trainer.step": a graph with gradients becomes a training step. Outputs called grad/NAME, as
 // autodiff leaves them, are replaced by the optimizer's update of input or constant NAME, which
 // becomes a state. A new input is the learning rate.
+#include <algorithm>
+
 #include "tenon/sdk/build.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
@@ -34,7 +36,9 @@ class Step {
       TN_CHECK(check(value, one.value));
       parameters.push_back({value.name(), value, one.value});
     }
-    TN_TRY(rate, edit.input(rate_, Type(TN_F32, {})));
+    auto is_double = [](const Parameter& one) { return one.value.dtype() == TN_F64; };
+    const uint32_t rate_type = std::ranges::all_of(parameters, is_double) ? TN_F64 : TN_F32;
+    TN_TRY(rate, edit.input(rate_, Type(rate_type, {})));
     uint64_t n_states = edit.graph().list(TN_LIST_STATES).size();
     TN_TRY(after, update_all(edit, parameters, rate));
     for (size_t i = gradients.size(); i-- > 0;)
@@ -82,7 +86,8 @@ class Step {
           g && groups_[g - 1].optimizer ? groups_[g - 1].optimizer : optimizer_;
       Builder b(edit);
       Value own = rate;
-      if (g && groups_[g - 1].rate != 1) own = b.mul(rate, b.number(groups_[g - 1].rate, TN_F32));
+      if (g && groups_[g - 1].rate != 1)
+        own = b.mul(rate, b.number(groups_[g - 1].rate, rate.dtype()));
       TN_CHECK(b.status());
       std::vector<Parameter> some;
       for (size_t i : places[g])
@@ -131,4 +136,4 @@ TENON_PASS(step,
   "properties": {
     "optimizer": {"type": "component", "role": "tenon.optimizer/1", "default": "trainer.sgd", "description": "what updates the parameters: an optimizer or its id"},
     "groups": {"type": "object", "description": "by name: parameters, as patterns; and for them rate, a factor, optimizer, an id, and its options"},
-    "rate": {"type": "string", "default": "learning_rate", "description": "the name of the new input: a float32 scalar"}}})")
+    "rate": {"type": "string", "default": "learning_rate", "description": "the name of the new input: a scalar, float64 where all parameters are, else float32"}}})")

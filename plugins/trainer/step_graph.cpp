@@ -13,6 +13,7 @@
 
 #include "drive.hpp"
 #include "objective.hpp"
+#include "step_names.hpp"
 
 namespace tenon::trainer {
 namespace {
@@ -154,22 +155,31 @@ json weight_of(const tn_graph* graph, uint64_t batch) {
   return out;
 }
 
-// Those of the names that are states: the loss may not depend on all of them.
-std::vector<std::string> states_among(Graph graph, const std::vector<std::string>& names) {
-  std::vector<std::string> out;
-  for (Value state : graph.list(TN_LIST_STATES))
-    if (std::find(names.begin(), names.end(), state.name()) != names.end())
-      out.emplace_back(state.name());
-  return out;
-}
-
 // What precision.loss_scale and precision.loss_scale_step get of the option.
 std::pair<json, json> scaler_options(const Recipe& recipe) {
   json rest = json::parse(recipe.loss_scale), first{{"output", kLoss}};
-  for (const char* key : {"preset", "init_scale"})
+  for (const char* key : {"preset", "config", "state", "init_scale"})
     if (rest.contains(key)) first[key] = rest[key];
   rest.erase("init_scale");
   return {first, rest};
+}
+
+// Scales the loss. A scaler that goes on from a state of its own library has numbers to begin with.
+Status scale_loss(const Recipe& recipe,
+                  tn_graph* graph,
+                  const json& options,
+                  const Cancel& cancel,
+                  Weights* initial) {
+  std::string report;
+  TN_CHECK(apply_pass(recipe.ctx, graph, {"precision.loss_scale", options.dump()}, cancel, &report)
+               .in("option loss_scale"));
+  const json begin = json::parse(report).value("initial", json::object());
+  for (const auto& [name, count] : begin.items()) {
+    const int32_t number = count;
+    TN_TRY(tensor, Tensor::of<int32_t>(recipe.ctx, TN_I32, {}, std::span(&number, 1)));
+    (*initial)[name] = tensor;
+  }
+  return {};
 }
 
 // Forward to update, on a graph that ends in the loss.
@@ -177,22 +187,26 @@ Status add_passes(const Recipe& recipe,
                   tn_graph* graph,
                   uint64_t batch,
                   const std::vector<std::string>& wrt,
-                  const Cancel& cancel) {
+                  const Cancel& cancel,
+                  Weights* initial) {
   auto apply = [&](std::string_view id, const json& options) {
     return apply_pass(recipe.ctx, graph, {std::string(id), options.dump()}, cancel);
   };
   bool scaled = recipe.precision == "fp16" && recipe.level != "O3";
-  if (recipe.precision != "fp32") {
+  if (recipe.is_double) TN_CHECK(apply("precision.widen", {{"to", "float64"}}));
+  if (recipe.precision == "bf16" || recipe.precision == "fp16") {
     std::string dtype = scaled ? "float16" : "bfloat16";
     TN_CHECK(apply("precision.autocast",
                    {{"device", recipe.device}, {"dtype", dtype}, {"level", recipe.level}}));
   }
   auto [scale, scale_step] = scaler_options(recipe);
-  if (scaled) TN_CHECK(apply("precision.loss_scale", scale).in("option loss_scale"));
+  if (scaled) TN_CHECK(scale_loss(recipe, graph, scale, cancel, initial));
   TN_CHECK(apply("autodiff.value_and_grad",
                  {{"wrt", wrt}, {"output", scaled ? "scaled_loss" : kLoss}, {"has_aux", scaled}}));
   TN_TRY(left, drop_zero_gradients(graph));
   if (left == 0) return invalid("the loss depends on no parameter of the model");
+  if (recipe.precision == "fp8")  // before passes that compute again what it has rounded
+    TN_CHECK(apply("precision.fp8", json::parse(recipe.fp8)).in("option fp8"));
   for (const PassChoice& pass : recipe.joint)
     TN_CHECK(apply_pass(recipe.ctx, graph, pass, cancel).in("option joint"));
   if (recipe.accumulates) TN_CHECK(apply("trainer.accumulate", weight_of(graph, batch)));
@@ -269,24 +283,6 @@ std::vector<std::string> numbers_of(Graph graph, const Recipe& recipe) {
   return out;
 }
 
-bool is_state_output(Graph graph, Value value) {
-  for (Value state : graph.list(TN_LIST_STATES, 1))
-    if (state == value) return true;
-  return false;
-}
-
-// Places among the results of a run, where the outputs of states are left out.
-std::optional<size_t> result_named(Graph graph, std::string_view name) {
-  std::vector<Value> outputs = graph.outputs();
-  size_t at = 0;
-  for (uint64_t i = 0; i < outputs.size(); ++i) {
-    bool is_state = is_state_output(graph, outputs[i]);
-    if (!is_state && graph.output_name(i) == name) return at;
-    at += !is_state;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 Type Field::type_for(StepSizes sizes) const {
@@ -313,6 +309,10 @@ Result<StepGraph> make_step(const Recipe& recipe, StepSizes sizes, const Cancel&
   TN_TRY(graph, bound(recipe, sizes));
   size_t n_outputs = graph.view().outputs().size();  // states add their own behind them
   TN_TRY(statistics, add_training_passes(recipe, graph.get(), cancel));
+  if (recipe.is_double)
+    TN_CHECK(
+        apply_pass(recipe.ctx, graph.get(), {"precision.widen", R"({"to": "float64"})"}, cancel));
+  Weights constants = named_constants(graph.view());
   TN_TRY(mode, Edit::begin(graph.get()));
   TN_TRY(running, to_training_mode(mode, recipe.mode));
   statistics.insert(statistics.end(), running.begin(), running.end());
@@ -338,15 +338,18 @@ Result<StepGraph> make_step(const Recipe& recipe, StepSizes sizes, const Cancel&
   if (sizes.layer_set > 0)  // what a layer that is left out has is not there
     std::erase_if(wrt, [&](const std::string& name) { return !graph.view().find(name); });
   TN_CHECK(drive(graph.get(), recipe.driven, true));
-  TN_CHECK(add_passes(recipe, graph.get(), sizes.batch, wrt, cancel));
+  TN_CHECK(add_passes(recipe, graph.get(), sizes.batch, wrt, cancel, &out.initial));
   // A layer that is left out takes its numbers along.
   TN_CHECK(drive(graph.get(), recipe.driven, sizes.layer_set > 0).in("option schedules"));
   out.numbers = numbers_of(graph.view(), recipe);
   out.weights = statistics;
   for (const std::string& name : recipe.parameters)
     if (Value v = graph.view().find(name); v && !v.is_constant()) out.weights.push_back(name);
-  for (const std::string& name : out.weights)
-    out.initial[name] = Graph{recipe.model}.find(name).constant();
+  for (const std::string& name : out.weights) {
+    auto wide = constants.find(name);
+    bool is_wide = recipe.is_double && wide != constants.end();
+    out.initial[name] = is_wide ? wide->second : Graph{recipe.model}.find(name).constant();
+  }
   if (recipe.average > 0)  // it begins with the weights themselves
     for (const std::string& name : wrt)
       if (auto first = out.initial.find(name); first != out.initial.end())

@@ -45,10 +45,12 @@ struct Recipe {
   const tn_graph* model = nullptr;
   std::vector<Field> inputs, targets;   // inputs in the model's order
   std::vector<std::string> parameters;  // names of constants
+  bool is_double = false;               // steps are in float64
   Component loss, optimizer;
   std::string groups;  // of trainer.step, a JSON object
   std::string precision = "fp32", device = "cpu";
   std::string level = "O1", loss_scale = "{}";  // of precision.autocast; options of the scaler
+  std::string fp8 = "{}";                       // options of precision.fp8
   std::vector<PassChoice> joint;                // on forward and backward together
   bool tells_gradients = false;                 // what float16 would make of them
   double clip_norm = 0, clip_value = 0;         // 0: none

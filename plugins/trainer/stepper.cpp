@@ -167,16 +167,21 @@ Status Stepper::compile_now(std::span<const DLTensor> inputs) {
 Result<Outcome> Stepper::run(std::span<const DLTensor> batch, const StepInputs& inputs) {
   std::vector<DLTensor> views(batch.begin(), batch.end());
   std::vector<float> numbers;
+  std::vector<double> wide;
   for (const std::string& name : now().graph.numbers) {
     auto setting = inputs.settings.find(name.substr(name.find('/') + 1));
     double number = name == kAccumulatedUpdate         ? inputs.updates
                     : setting != inputs.settings.end() ? setting->second
                                                        : inputs.rate;
+    wide.push_back(number);
     numbers.push_back(static_cast<float>(number));
   }
   std::vector<DenseView> scalars;
-  for (float& number : numbers)
-    scalars.emplace_back(TN_F32, std::span<const int64_t>(), &number);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const bool is_wide = now().graph.graph.view().find(now().graph.numbers[i]).dtype() == TN_F64;
+    scalars.emplace_back(is_wide ? TN_F64 : TN_F32, std::span<const int64_t>(),
+                         is_wide ? static_cast<void*>(&wide[i]) : &numbers[i]);
+  }
   for (const DenseView& scalar : scalars)
     views.push_back(*scalar);
   const StepGraph& of = now().graph;

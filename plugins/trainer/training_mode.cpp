@@ -9,6 +9,9 @@
 namespace tenon::trainer {
 namespace {
 
+// On a Dropout whose mask is one number for each sample, or for the batch: layers.stochastic_depth.
+constexpr std::string_view kDropoutOverNote = "dropout_over";
+
 Status replace_node(EditView edit, Node old, const std::vector<Value>& made) {
   for (uint64_t i = 0; i < old.n_outputs() && i < made.size(); ++i)
     if (old.output(i)) TN_CHECK(edit.replace(old.output(i), made[i]));
@@ -59,9 +62,29 @@ struct Keys {
   }
 };
 
+// Of the mask: that of x, or with a note one number for each sample, or for all of them.
+Value mask_shape(Builder& b, Value x, std::string_view over) {
+  if (over.empty()) return b.shape_of(x);
+  Type type = b.ranked(x, "Dropout over samples");
+  if (!b.edit().raw || !type.ranked) return {};
+  std::vector<int64_t> ones(type.rank(), 1);
+  if (over == "batch" || ones.empty()) return b.ints(ones);
+  if (type.dims[0] >= 0) {
+    ones[0] = type.dims[0];
+    return b.ints(ones);
+  }
+  Value first = b.op("Slice", {b.op("Shape", {x}), b.ints({0}), b.ints({1})});
+  ones.pop_back();
+  return ones.empty() ? first : b.op("Concat", {first, b.ints(ones)}, {{"axis", 0}});
+}
+
 Status train_dropout(EditView edit, Node node, Keys* keys, bool driven) {
   Builder b(edit);
   Value x = node.input(0);
+  tn_any note{};
+  Status unknown(services.graph->note(node.graph, node.id, str(kDropoutOverNote), &note));
+  const std::string over(unknown.ok() ? text_of(note) : "");
+  driven = driven && over.empty();  // the ratio of branches is not that of elements
   double ratio = 0.5;
   if (node.input(1)) {
     std::optional<std::vector<double>> given = numbers_of(node.input(1));
@@ -70,14 +93,14 @@ Status train_dropout(EditView edit, Node node, Keys* keys, bool driven) {
     ratio = (*given)[0];
   }
   Node random = b.node({.type = "Random",
-                        .inputs = {b.shape_of(x), keys->next(b)},
+                        .inputs = {mask_shape(b, x, over), keys->next(b)},
                         .domain = "tenon",
                         .scope = node.scope()});
   TN_CHECK(b.status());
   Value drop = driven ? setting(b, kDropout, ratio) : b.number(ratio, TN_F32);
   Value keep = b.op("GreaterOrEqual", {random.output(), drop});
   Value scaled = driven ? b.div(x, b.cast(b.sub(b.number(1, TN_F32), drop), x.dtype()))
-                        : b.mul(x, b.number(1 / (1 - ratio), x.dtype()));
+                        : b.mul(x, b.number(ratio < 1 ? 1 / (1 - ratio) : 0, x.dtype()));
   Value y = b.op("Where", {keep, scaled, b.number(0, x.dtype())});
   TN_CHECK(b.status());
   return replace_node(edit, node, {y, keep});

@@ -7,17 +7,17 @@
 
 namespace tenon::trainer {
 
-// The Euclidean norm as a float32 scalar, added up in float32 or wider whatever the tensor's type.
+// The Euclidean norm as a scalar of float32, or float64 where the tensor is.
 inline Value norm_of(Builder& b, Value x) {
   Value wide = x.dtype() == TN_F64 ? x : b.cast(x, TN_F32);
   Value squares = b.op("ReduceSum", {b.mul(wide, wide)}, {{"keepdims", 0}});
-  return b.cast(b.op("Sqrt", {squares}), TN_F32);
+  return b.op("Sqrt", {squares});
 }
 
 // above / below, and 1 where `size`, or what it is divided by, is zero: a tensor that starts at
 // zero would stay there, and one without an update needs no ratio.
 inline Value ratio_or_one(Builder& b, Value size, Value above, Value below) {
-  Value zero = b.number(0, TN_F32), one = b.number(1, TN_F32);
+  Value zero = b.number(0, size.dtype()), one = b.number(1, size.dtype());
   Value known = b.op("And", {b.op("Greater", {size, zero}), b.op("Greater", {below, zero})});
   Value divisor = b.op("Where", {known, below, one});
   return b.op("Where", {known, b.div(above, divisor), one});

@@ -122,6 +122,8 @@ def lion(decay):
 SGD, ADAM, ADAMW, RMS = (getattr(torch.optim, n) for n in ("SGD", "Adam", "AdamW", "RMSprop"))
 CENTERED = {"centered": True, "momentum": 0.75, "weight_decay": 0.125}
 NESTEROV = {"momentum": 0.875, "nesterov": True}
+ADAFACTOR = torch.optim.Adafactor
+
 CASES = [
     ("sgd", {}, by_torch(SGD)),
     ("sgd", {"weight_decay": 0.125}, by_torch(SGD, weight_decay=0.125)),
@@ -154,6 +156,15 @@ CASES = [
     ("lars", {"weight_decay": 0.125}, lars(0.125)),
     ("lars", {"weight_decay": 0.125, "adapt_vectors": True}, lars(0.125, vectors=True)),
     ("lars", {"clip": True, "trust": 0.0625}, lars(0, clip=True, trust=0.0625)),
+    ("adafactor", {}, by_torch(ADAFACTOR)),
+    ("adafactor", {"weight_decay": 0.125}, by_torch(ADAFACTOR, weight_decay=0.125)),
+    (
+        "adafactor",
+        {"beta2_decay": -0.5, "smallest_scale": 2.0, "clip": 1.5, "epsilon": 0.125},
+        by_torch(ADAFACTOR, beta2_decay=-0.5, eps=(0.125, 2.0), d=1.5),
+    ),
+    ("adamw_8bit", {"weight_decay": 0}, by_torch(ADAMW)),
+    ("adamw_8bit", {"weight_decay": 0.125}, by_torch(ADAMW, weight_decay=0.125)),
     ("lion", {}, lion(0)),
     ("lion", {"weight_decay": 0.125}, lion(0.125)),
 ]
@@ -171,8 +182,8 @@ def case(name, options, made):
 
 if __name__ == "__main__":
     source = (
-        f"torch {torch.__version__}: sgd, adam, adamw, rmsprop; lamb, lars, lion: the formulas of "
-        "their papers in NumPy; all float64, by optimizers.py beside this file"
+        f"torch {torch.__version__}: sgd, adam, adamw, rmsprop, adafactor; lamb, lars, lion: the "
+        "formulas of their papers in NumPy; all float64, by optimizers.py beside this file"
     )
     shapes = {name: list(value.shape) for name, value in arrays(START).items()}
     start = {name: value.ravel().tolist() for name, value in arrays(START).items()}

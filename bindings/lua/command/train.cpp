@@ -10,6 +10,7 @@ namespace tenon::command {
 Action declare_train(CLI::App& app, const Tool& tool) {
   struct Flags {
     std::string script, run, resume;
+    bool tells_gradients = false;
     ScriptFlags given;
     JsonFlag json;
   };
@@ -21,6 +22,10 @@ Action declare_train(CLI::App& app, const Tool& tool) {
   app.add_option("--resume", flags->resume, "the folder of a run, to go on with it")
       ->type_name("DIR")
       ->excludes("--run");
+  app.add_flag(
+      "--grad-histogram", flags->tells_gradients,
+      "say after each epoch what float16 would make of the gradients, and which loss scale "
+      "follows");
   flags->given.add(&app);
   flags->json.add(&app);
   return [flags, &tool] {
@@ -33,8 +38,9 @@ Action declare_train(CLI::App& app, const Tool& tool) {
                        cat("--resume: ", flags->resume,
                            ": expected the folder of a run, got none with checkpoint.safetensors"));
     SessionPtr session = tool.open();
-    Json result = lua::run_script(session, flags->script, args, flags->given.limits(),
-                                  {resumes ? flags->resume : flags->run, resumes});
+    Json result =
+        lua::run_script(session, flags->script, args, flags->given.limits(),
+                        {resumes ? flags->resume : flags->run, resumes, flags->tells_gradients});
     if (flags->json.json) print_json(result);
   };
 }

@@ -118,6 +118,10 @@ int train(lua_State* state) {
     lua_pushboolean(state, 1);
     lua_setfield(state, table, "resume");
   }
+  if (run.tells_gradients) {
+    lua_pushboolean(state, 1);
+    lua_setfield(state, table, "gradient_histogram");
+  }
   cxx::Options options = to_options(state, table, "tenon.pass/1", "trainer.train", "tn.train");
   bool has_rate = lua_getfield(state, table, "rate") != LUA_TNIL;
   lua_getfield(state, table, "optimizer");

@@ -6,10 +6,12 @@
 
 namespace tenon::lua {
 
-// Where the script's trainings keep their runs, and whether they go on with what is there.
+// What the command says of the script's trainings: where they keep their runs, whether they go on
+// with what is there, and whether they report what float16 would make of their gradients.
 struct TrainingRun {
   std::string folder;
   bool resumes = false;
+  bool tells_gradients = false;
 };
 
 struct ScriptLimits {

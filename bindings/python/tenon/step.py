@@ -101,6 +101,7 @@ class Step:
         self._driven = list(self.settings)
         self._inputs: list[list[str]] = [[], []]  # those before the learning rate, and behind it
         self._options = plan_options(backend, precision, threads, options)
+        self._rate_type: type = np.float32  # float64 where all parameters are
         self._plans: dict[Any, tuple[_core.Plan, Model, Any]] = {}
         self._watched: dict[Any, list[str] | None] = {}  # of each plan, where check_nan is on
         self._now: _core.Plan | None = None
@@ -121,7 +122,7 @@ class Step:
         numbers = [self._setting(name, update) for name in self._inputs[0]]
         if self._accumulate > 1:
             numbers.append(np.float32((self.count + 1) % self._accumulate == 0))
-        numbers.append(np.float32(self._optimizer.rate(update)))
+        numbers.append(self._rate_type(self._optimizer.rate(update)))
         numbers += [self._setting(name, update) for name in self._inputs[1]]
         made = plan.arrays(*leaves, *numbers)
         self.count += 1
@@ -177,6 +178,8 @@ class Step:
         if self._accumulate > 1:
             model = model.apply("trainer.accumulate_step")
         model = self._drive(model, 1)
+        rate = next(port for port in model.inputs if port.name == _RATE)
+        self._rate_type = np.float64 if rate.dtype == "float64" else np.float32
         return (model.apply("autodiff.first_nan") if self._check_nan else model), results
 
     def _move_states(self, plan: _core.Plan) -> None:

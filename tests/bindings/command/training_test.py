@@ -174,3 +174,12 @@ def test_two_trainings_in_one_folder_are_refused(folder: Path) -> None:
     process.wait()
     history = epochs_of(folder / "run")
     assert train(folder, "p.onnx", "--resume", "run", epochs=history + 3).returncode == 0
+
+
+def test_it_tells_what_float16_makes_of_gradients(folder: Path) -> None:
+    made = train(folder, "o.onnx", "--grad-histogram", epochs=1)
+    assert made.returncode == 0, made.stderr
+    record = json.loads(made.stdout)["history"][0]
+    assert record["advised_loss_scale"] > 1
+    assert "gradients_flushed" in record
+    assert re.search(r"float16 (keeps|without a loss scale)", made.stderr), made.stderr

@@ -22,8 +22,11 @@ def golden_script():
 
 @pytest.mark.skipif("trainer.step" not in IDS, reason="expected the plugin trainer")
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
-@pytest.mark.parametrize("kind", ["mlp", "cnn"])
-def test_fifty_steps_follow_pytorch(kind, optimizer):
+@pytest.mark.parametrize(
+    ("kind", "dtype", "tolerance"),
+    [("mlp", "f4", 1e-4), ("cnn", "f4", 1e-4), ("mlp", "f8", 1e-10)],
+)
+def test_fifty_steps_follow_pytorch(kind, optimizer, dtype, tolerance):
     script = golden_script()
     expected = json.loads((GOLDEN / "curves.json").read_text())["curves"][f"{kind}/{optimizer}"]
     network, parameters = script.example().NETWORKS[kind]
@@ -33,8 +36,9 @@ def test_fifty_steps_follow_pytorch(kind, optimizer):
         return -picked.sum(-1).mean()
 
     update = getattr(tn.optim, optimizer)(**script.OPTIMIZERS[optimizer])
-    step = tn.Step(loss, parameters(np.random.default_rng(0)), update)
-    losses = [float(step(x, y)) for x, y in script.batches()]
+    begin = parameters(np.random.default_rng(0))
+    step = tn.Step(loss, {name: value.astype(dtype) for name, value in begin.items()}, update)
+    losses = [float(step(x.astype(dtype), y)) for x, y in script.batches()]
 
     assert len(losses) == len(expected) == 50
-    np.testing.assert_allclose(losses, expected, rtol=0, atol=1e-4)
+    np.testing.assert_allclose(losses, expected, rtol=0, atol=tolerance)

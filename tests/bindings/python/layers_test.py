@@ -313,3 +313,37 @@ def test_training_differs_from_inference_where_it_should(tmp_path):
     assert {"1.running_mean", "1.running_var"} <= trained(model)
     losses = [record["loss"] for record in after.report["history"]]
     assert len(set(losses)) == 3  # with a rate of 0 it is the masks and batches that differ
+
+
+def test_stochastic_depth_drops_whole_samples_while_training():
+    """Branches of ones, half of which are dropped: what is left of a sample is 2 everywhere."""
+    x = np.zeros((96, 4), "f")
+
+    def losses(over):
+        net = nn.Sequential(
+            nn.Linear(8, init="zeros", bias_init="ones"), nn.StochasticDepth(0.5, over=over)
+        )
+        model = nn.build(net, {"x": ("N", 4)})
+        assert (model.compile()(x)[0] == 1).all()
+        seen = []
+        data = {"x": x, "y": np.zeros((96, 8), "f")}
+        step = tn.callback(step=lambda point: seen.append(point["loss"]))
+        tn.train(model, data, loss="mse", rate=0.0, batch=16, epochs=4, callbacks=step)
+        return np.array(seen)
+
+    rows = losses("sample") / 4 * 16  # how many of 16 samples were kept
+    np.testing.assert_allclose(rows, rows.round(), atol=1e-4)
+    assert 4 < rows.mean() < 12 and len(set(rows.round())) > 2
+    assert set(losses("batch")) == {0.0, 4.0}
+
+
+def test_stochastic_depth_of_all_samples_adds_zero_not_nan():
+    data = {"x": np.ones((32, 4), "f"), "y": np.zeros((32, 3), "f")}
+
+    def trained_with(*more):
+        model = nn.build(nn.Sequential(nn.Linear(3), *more), {"x": ("N", 4)}, seed=1)
+        return constants(tn.train(model, data, loss="mse", rate=0.1, batch=8))
+
+    plain, dropped = trained_with(), trained_with(nn.Residual(nn.StochasticDepth(1.0)))
+    for name in ("0.weight", "0.bias"):
+        np.testing.assert_allclose(dropped[name], plain[name], rtol=1e-6)

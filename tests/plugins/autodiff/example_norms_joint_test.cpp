@@ -273,6 +273,55 @@ TEST_F(JointExampleNorms, NeedNoBackwardPassOfTheirOwn) {
 }
 
 // Four examples of four features: a transposed batch has the same shape.
+// 300 examples, squared, are more than float16 holds.
+TEST_F(JointExampleNorms, OfALossInFloat16AreFloat32) {
+  OwnedGraph step = applied(parse(R"(graph {
+  input %x: f64[300, 2]
+  input %w: f64[2, 1]
+  constant %axes: i64[1] = [1]
+  %p: f64[300, 1] = MatMul(%x, %w) @p
+  %h: f16[300, 1] = Cast(%p) {to = dtype f16} @half
+  %l: f16[300] = ReduceSum(%h, %axes) {keepdims = 0} @each
+  %loss: f16[] = ReduceMean(%l) {keepdims = 0} @mean
+  output loss = %loss
+})"),
+                            "autodiff.value_and_grad", {{"wrt", json::array({"w"})}});
+  OwnedGraph made;
+  reported(step, json::object(), made);
+  Numbers x(600, 0.5);
+  for (size_t i = 0; i < 300; ++i)
+    x[2 * i] = static_cast<double>(i % 3);
+  const Numbers norms = results(made, {x, {1, 1}})[2];
+  ASSERT_EQ(norms.size(), 300u);
+  for (size_t i = 0; i < 300; ++i)
+    EXPECT_NEAR(norms[i], std::hypot(x[2 * i], 0.5), 5e-3) << i;
+}
+
+// An input that is as long as the batch by chance is of no example where the others are named.
+TEST_F(JointExampleNorms, InputsOfExamplesCanBeNamed) {
+  const std::string text = R"(graph {
+  input %x: f64[3, 3]
+  input %turn: f64[3, 3]
+  input %w: f64[3, 2]
+  constant %axes: i64[1] = [1]
+  %r: f64[3, 3] = MatMul(%x, %turn) @rotated
+  %y: f64[3, 2] = MatMul(%r, %w) @y
+  %l: f64[3] = ReduceSum(%y, %axes) {keepdims = 0} @each
+  %loss: f64[] = ReduceMean(%l) {keepdims = 0} @mean
+  output loss = %loss
+})";
+  OwnedGraph step = applied(parse(text), "autodiff.value_and_grad", {{"wrt", json::array({"w"})}});
+  OwnedGraph made;
+  EXPECT_THAT(apply(step.get(), "autodiff.example_norms", {}, made), HasSubstr("rotated"));
+  reported(step, {{"examples", "x"}}, made);
+  const Numbers x = {1, 0, 0, 0, 2, 0, 0, 0, 3}, turn = {1, 1, 0, 0, 1, 0, 0, 0, 1};
+  const Numbers norms = results(made, {x, turn, Numbers(6, 0.5)})[2];
+  const Numbers wanted = {2, std::sqrt(8.0), std::sqrt(18.0)};  // of x turn, once for each column
+  EXPECT_THAT(norms, testing::Pointwise(testing::DoubleNear(1e-12), wanted));
+  EXPECT_THAT(apply(step.get(), "autodiff.example_norms", {{"examples", "z"}}, made),
+              HasSubstr("option examples: the graph has no input 'z'"));
+}
+
 TEST_F(JointExampleNorms, OfMixedExamplesAreRefusedWithTheNode) {
   EXPECT_THAT(refused_for({"  input %x: f64[#, 4]\n  input %w: f64[4, 4]\n",
                            R"(  %p: f64[#, 4] = MatMul(%x, %w) @p

@@ -96,6 +96,116 @@ TEST_F(Levels, ProbabilitiesInFloat16AreRefusedAndLogitsTaken) {
   EXPECT_EQ(failure(probability("HardSigmoid"), rows, given), "");
 }
 
+// Softmax regression by hand, in the order of the table.
+// radius: of sharpness-aware minimization; 0: the gradient is that at the weights.
+std::vector<double> regressed(int rows, int batch, int epochs, double rate, double radius = 0) {
+  std::vector<double> w(4), b(2);
+  auto gradients = [&](int begin, int n, std::vector<double> w, std::vector<double> b) {
+    std::vector<double> out(6);
+    for (int i = begin; i < begin + n; ++i) {
+      // As the table has them: six digits, in float32.
+      const double x[] = {std::stof(std::to_string((i * 37 % 101) / 101.0)),
+                          std::stof(std::to_string((i * 53 % 103) / 103.0))};
+      const double z[] = {x[0] * w[0] + x[1] * w[2] + b[0], x[0] * w[1] + x[1] * w[3] + b[1]};
+      const int label = (i * 37 % 101) / 101.0 > (i * 53 % 103) / 103.0 ? 1 : 0;
+      for (size_t k = 0; k < 2; ++k) {
+        const double p = 1 / (1 + std::exp(z[1 - k] - z[k]));
+        const double d = (p - (static_cast<int>(k) == label)) / n;
+        out[k] += x[0] * d, out[2 + k] += x[1] * d, out[4 + k] += d;
+      }
+    }
+    return out;
+  };
+  for (int epoch = 0; epoch < epochs; ++epoch)
+    for (int begin = 0; begin < rows; begin += batch) {
+      const int n = std::min(batch, rows - begin);
+      std::vector<double> g = gradients(begin, n, w, b), far_w = w, far_b = b;
+      double squares = 0;
+      for (double one : g)
+        squares += one * one;
+      for (size_t j = 0; j < 6; ++j)
+        (j < 4 ? far_w[j] : far_b[j - 4]) += radius * g[j] / (std::sqrt(squares) + 1e-12);
+      g = gradients(begin, n, far_w, far_b);
+      for (size_t j = 0; j < 6; ++j)
+        (j < 4 ? w[j] : b[j - 4]) -= rate * g[j];
+    }
+  return w;
+}
+
+TEST_F(Levels, StepsInFloat64HaveItsDigits) {
+  json given = options("fp64");
+  given["shuffle"] = false;
+  const std::vector<double> wanted = regressed(96, 16, 5, 1.0);
+  std::vector<float> rounded(wanted.begin(), wanted.end());
+  EXPECT_THAT(weights(given), testing::Pointwise(testing::FloatEq(), rounded));
+
+  std::string text(kLinear);
+  for (size_t at; (at = text.find("f32")) != std::string::npos;)
+    text.replace(at, 3, "f64");
+  OwnedGraph wide = parse(text);
+  given["precision"] = "fp32";  // a model of float64 stays one
+  auto trained = train(wide, data(table(96)), given);
+  ASSERT_TRUE(trained.ok()) << text_of(trained.status());
+  Value w = trained->view().find("w");
+  ASSERT_EQ(w.dtype(), TN_F64);
+  const double* got = w.constant().data<double>();
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(got[i], wanted[i], 1e-13) << i;
+}
+
+TEST_F(Levels, SharpnessTakesTheGradientOfTheWorstPointNearby) {
+  json given = options("fp64");
+  given["shuffle"] = false;
+  given["joint"] = {{"trainer.sharpness", {{"radius", 0.5}}}};
+  const std::vector<double> wanted = regressed(96, 16, 5, 1.0, 0.5);
+  std::vector<float> rounded(wanted.begin(), wanted.end());
+  EXPECT_THAT(weights(given), testing::Pointwise(testing::FloatEq(), rounded));
+  given["precision"] = "fp16";  // the norm divides the loss scale out
+  EXPECT_THAT(weights(given), testing::Pointwise(testing::FloatNear(0.05f), rounded));
+}
+
+TEST_F(Levels, ADoubleRunGoesOnFromItsCheckpoint) {
+  json given = options("fp64");
+  std::vector<float> whole = weights(given);
+  given["run"] = (folder_ / "double").string();
+  given["epochs"] = 2;
+  weights(given);
+  given["epochs"] = 5;
+  given["resume"] = true;
+  EXPECT_EQ(weights(given), whole);
+}
+
+TEST_F(Levels, ProductsOfFloat8TrainToo) {
+  json given = options("fp32");
+  given["batch"] = 40;  // and 16 at the end
+  std::vector<float> single = weights(given);
+  given["precision"] = "fp8";
+  given["fp8"] = {{"history", 16}};
+  std::vector<float> low = weights(given);
+  EXPECT_NE(low, single);
+  EXPECT_THAT(low, testing::Pointwise(testing::FloatNear(0.1f), single));
+  given["joint"] = "autodiff.recompute";
+  EXPECT_EQ(weights(given), low) << "what is computed again is rounded by the same scales";
+  given.erase("joint");
+  given["fp8"] = {{"histories", 16}};
+  EXPECT_THAT(refusal(given), HasSubstr("option fp8"));
+  given["precision"] = "bf16";
+  EXPECT_THAT(refusal(given), HasSubstr("option fp8: expected precision fp8, got bf16"));
+}
+
+TEST_F(Levels, TF32IsRefusedWhereThereIsNone) {
+  EXPECT_THAT(refusal(options("tf32")),
+              HasSubstr("tf32 is how products of float32 are computed on CUDA; backend reference"));
+}
+
+TEST_F(Levels, AScalerGoesOnFromAnothersState) {
+  json given = options("fp16");
+  given["loss_scale"] = {{"preset", "apex"},
+                         {"state", {{"loss_scale", 1024}, {"unskipped", 1999}}}};
+  weights(given);
+  EXPECT_EQ(report_["history"].back()["loss_scale"], 2048);
+}
+
 TEST_F(Levels, ARecordTellsWhatFloat16MakesOfGradients) {
   json given = options("fp32");
   given["gradient_histogram"] = true;

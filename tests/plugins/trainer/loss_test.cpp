@@ -119,9 +119,11 @@ TEST_F(Loss, ValuesAndGradientsArePyTorchs) {
 
 TEST_F(Loss, EachOfOursHasAGoldenCase) {
   std::set<std::string> known;
-  json cases = golden("losses.json")["cases"];
-  for (const json& one : cases)
-    known.insert(one["loss"]);
+  for (const char* file : {"losses.json", "contrastive.json"}) {
+    json cases = golden(file)["cases"];
+    for (const json& one : cases)
+      known.insert(one["loss"]);
+  }
   StringSink text;
   ASSERT_EQ(text_of(Status(services.component->list(ctx_, str("tenon.loss/1"), text.get()))), "");
   for (const json& one : json::parse(text.text)) {

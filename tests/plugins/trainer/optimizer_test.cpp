@@ -62,15 +62,15 @@ class Optimizers : public PluginTest {
       EXPECT_EQ(text_of(Status(services.eval->state_set(plan, str(name), &view))), "");
     }
   }
-  void run(float rate) {
-    DenseView view(TN_F32, {}, &rate);
+  void run(double rate) {
+    DenseView view(TN_F64, {}, &rate);
     const DLTensor* inputs[] = {view.get()};
     Collected results(ctx_);
     EXPECT_EQ(text_of(Status(tenon_run(plan_.get(), inputs, 1, &results.raw, nullptr))), "");
   }
   Numbers state(const std::string& name) {
-    std::string owner = name.substr(0, name.find('/'));
-    Tensor now = *Tensor::zeros(ctx_, TN_F64, golden_["shapes"][owner].get<std::vector<int64_t>>());
+    Value of = step_.view().find(name);
+    Tensor now = *Tensor::zeros(ctx_, TN_F64, of.type().dims);
     DLTensor view = now.dl();
     EXPECT_EQ(text_of(Status(services.eval->state_get(plan_.get(), str(name), &view))), "");
     const double* data = now.data<double>();
@@ -91,21 +91,20 @@ class Optimizers : public PluginTest {
   std::unique_ptr<tn_plan, Release> plan_;
 };
 
-// Coefficients of a step are float32, tensors float64: hence the tolerances.
 TEST_F(Optimizers, FollowTheirGoldenTraces) {
   for (const json& one : golden_["cases"]) {
     SCOPED_TRACE(cat(one["optimizer"].get<std::string>(), one["options"].dump()));
     ASSERT_NO_FATAL_FAILURE(start(one));
     for (size_t t = 0; t < one["steps"].size(); ++t) {
-      run(golden_["rates"][t].get<float>());
+      run(golden_["rates"][t].get<double>());
       for (const auto& [name, wanted] : one["steps"][t].items())
-        EXPECT_THAT(state(name), Pointwise(DoubleNear(5e-7), wanted.get<Numbers>()))
+        EXPECT_THAT(state(name), Pointwise(DoubleNear(1e-12), wanted.get<Numbers>()))
             << name << " after step " << t + 1;
     }
     std::set<std::string> known = states();
     for (const auto& [name, wanted] : one["states"].items()) {
       ASSERT_EQ(known.count(name), 1u) << "no state " << name;
-      EXPECT_THAT(state(name), Pointwise(DoubleNear(1e-6), wanted.get<Numbers>())) << name;
+      EXPECT_THAT(state(name), Pointwise(DoubleNear(1e-12), wanted.get<Numbers>())) << name;
       known.erase(name);
     }
     for (const auto& [name, dims] : golden_["shapes"].items())
@@ -136,8 +135,8 @@ TEST_F(Optimizers, ATensorOfZerosIsNotStuckAtATrustRatioOfZero) {
   for (const char* id : {"trainer.lamb", "trainer.lars"}) {
     SCOPED_TRACE(id);
     ASSERT_NO_FATAL_FAILURE(start({{"optimizer", id}, {"options", json::object()}}));
-    run(0.5f);
-    run(0.5f);
+    run(0.5);
+    run(0.5);
     EXPECT_THAT(state("w"), testing::Each(0.0));  // the gradient is zero here: no NaN of 0/0
     EXPECT_LT(state("b")[0], 0.75);
   }

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moments in 8 bits: the map of values, what a step keeps, and an update beside one in float32.
+#include "blocks.hpp"
+
+#include <cmath>
+
+#include "training_session.hpp"
+
+namespace tenon::test {
+namespace {
+
+using trainer::Blocks;
+
+// Figures of bitsandbytes' create_dynamic_map.
+TEST(BlockValues, AreTheDynamicMap) {
+  std::vector<float> with = Blocks::values(true), without = Blocks::values(false);
+  ASSERT_EQ(with.size(), 256u);
+  ASSERT_EQ(without.size(), 256u);
+  EXPECT_TRUE(std::is_sorted(with.begin(), with.end()));
+  EXPECT_TRUE(std::is_sorted(without.begin(), without.end()));
+  EXPECT_FLOAT_EQ(with[0], -0.992968738f);
+  EXPECT_EQ(with[127], 0);
+  EXPECT_FLOAT_EQ(with[128], 5.5e-7f);
+  EXPECT_FLOAT_EQ(with[129], 3.25e-6f);
+  EXPECT_EQ(with[255], 1);
+  EXPECT_FLOAT_EQ(without[1], 3.25e-7f);
+  EXPECT_FLOAT_EQ(without[254], 0.9964844f);
+}
+
+// One step of a state that is set to what the step is given.
+class BlockStates : public TrainingTest {
+ protected:
+  void keep(int64_t n, bool has_signs) {
+    tn_graph* raw = nullptr;
+    ASSERT_EQ(text_of(Status(services.graph->create(ctx_, &raw))), "");
+    graph_ = OwnedGraph::take(raw);
+    Status built = [&]() -> Status {
+      TN_TRY(edit, Edit::begin(raw));
+      Builder b(edit);
+      TN_TRY(x, edit.input("x", Type(TN_F32, {n})));
+      TN_TRY(kept, Blocks::keep(b, "m", Type(TN_F32, {n}), has_signs));
+      TN_CHECK(edit.output("before", kept.before));
+      TN_CHECK(kept.close(x));
+      TN_CHECK(b.status());
+      return edit.commit();
+    }();
+    ASSERT_EQ(text_of(std::move(built)), "");
+    tn_plan* plan = nullptr;
+    ASSERT_EQ(text_of(Status(tenon_compile(session_, graph_.get(),
+                                           str(R"({"backend": "reference"})"), &plan))),
+              "");
+    plan_.reset(plan);
+  }
+  std::vector<float> step(const std::vector<float>& x) {
+    DenseView view(TN_F32, std::vector<int64_t>{static_cast<int64_t>(x.size())}, x.data());
+    const DLTensor* inputs[] = {view.get()};
+    Collected results(ctx_);
+    EXPECT_EQ(text_of(Status(tenon_run(plan_.get(), inputs, 1, &results.raw, nullptr))), "");
+    return results.numbers<float>(0);
+  }
+  void TearDown() override { plan_.reset(); }
+
+  struct Release {
+    void operator()(tn_plan* plan) const { services.eval->release(plan); }
+  };
+  OwnedGraph graph_;
+  std::unique_ptr<tn_plan, Release> plan_;
+};
+
+// By looking at all values, which is not how the nodes find them.
+std::vector<float> nearest_values(const std::vector<float>& x, bool has_signs) {
+  std::vector<float> values = Blocks::values(has_signs), out;
+  for (size_t begin = 0; begin < x.size(); begin += Blocks::kSize) {
+    size_t end = std::min(x.size(), begin + Blocks::kSize);
+    float largest = 0;
+    for (size_t i = begin; i < end; ++i)
+      largest = std::max(largest, std::abs(x[i]));
+    for (size_t i = begin; i < end; ++i) {
+      float share = largest > 0 ? x[i] / largest : 0, best = values[0];
+      for (float one : values) {
+        const bool keeps_sign = one * share > 0 || share >= 0;
+        if (keeps_sign && std::abs(one - share) < std::abs(best - share)) best = one;
+      }
+      out.push_back(best * largest);
+    }
+  }
+  return out;
+}
+
+TEST_F(BlockStates, KeepTheNearestValueOfEachNumber) {
+  for (bool has_signs : {true, false}) {
+    const size_t n = 5000;  // no multiple of a block
+    keep(n, has_signs);
+    std::vector<double> draws(n);
+    services.random->normal(3, 0, 0, draws.data(), n);
+    std::vector<float> x;
+    for (size_t i = 0; i < n; ++i) {
+      double one = draws[i] * std::pow(10.0, static_cast<double>(i % 9) - 8);
+      x.push_back(static_cast<float>(i / 256 == 3 ? 0 : has_signs ? one : std::abs(one)));
+    }
+    EXPECT_THAT(step(x), testing::Each(0.0f)) << "states begin as zeros";
+    std::vector<float> wanted = nearest_values(x, has_signs), got = step(x);
+    ASSERT_EQ(got.size(), n);
+    size_t differ = 0;
+    for (size_t i = 0; i < n; ++i)
+      differ +=
+          got[i] != wanted[i] &&
+          std::abs(std::abs(got[i] - x[i]) - std::abs(wanted[i] - x[i])) > 1e-6f * std::abs(x[i]);
+    EXPECT_EQ(differ, 0u);
+  }
+}
+
+TEST_F(BlockStates, SmallTensorsStayAsTheyAre) {
+  keep(4095, true);
+  for (Value state : graph_.view().list(TN_LIST_STATES))
+    EXPECT_EQ(state.dtype(), TN_F32);
+  keep(4096, true);
+  uint64_t bytes = 0;
+  for (Value state : graph_.view().list(TN_LIST_STATES))
+    bytes += bytes_of(state.dtype(), state.type().elements());
+  EXPECT_EQ(bytes, 4096u + 4 * 16);
+}
+
+TEST_F(BlockStates, WhatIsNotFiniteHasAPlaceToo) {
+  keep(4096, true);
+  std::vector<float> x(4096, 1.0f);
+  x[7] = std::numeric_limits<float>::infinity();
+  x[300] = std::numeric_limits<float>::quiet_NaN();
+  step(x);
+  step(std::vector<float>(4096, 0.5f));
+  EXPECT_THAT(step(x), testing::Each(0.5f));
+}
+
+}  // namespace
+}  // namespace tenon::test
