@@ -33,9 +33,8 @@ class Moving {
   bool has_channel_scales(const Node& node) const {
     const Dims& dims = value(node.inputs[0]).dims;
     const Value& scale = value(node.inputs[1]);
-    const int64_t axis = node.integer("axis", 1);
     if (dims.size() < 3 || node.integer("block_size", 0) != 0) return false;
-    if (axis != 1 && axis + static_cast<int64_t>(dims.size()) != 1) return false;
+    if (positive_axis(node.integer("axis", 1), dims.size()) != 1) return false;
     const bool is_known = scale.data != nullptr && scale.type == ElementType::kF32;
     if (!is_known || scale.dims != Dims{dims[1]} || dims[1] == 1) return false;
     const auto* first = static_cast<const float*>(scale.data);

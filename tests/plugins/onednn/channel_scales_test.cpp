@@ -92,5 +92,24 @@ INSTANTIATE_TEST_SUITE_P(
         Case{.name = "AnotherReader", .is_read_twice = true, .stays_in_8_bits = false}),
     [](const auto& test) { return std::string(test.param.name); });
 
+// One scale for all has no axis: what is said of it may be any number (UBSan watches).
+class OneScale : public BothBackends {};
+
+TEST_F(OneScale, NeedsNoAxis) {
+  for (const char* axis : {"9223372036854775807", "-9223372036854775808", "7"}) {
+    const std::string along = std::string(" {axis = ") + axis + "}";
+    expect_same(R"(graph {
+  input %x: f32[1, 4, 3, 3]
+  constant %s: f32[] = [0.01]
+  constant %z: u8[] = [128]
+  %q: u8[1, 4, 3, 3] = QuantizeLinear(%x, %s, %z))" +
+                along + R"( @quantize
+  %d: f32[1, 4, 3, 3] = DequantizeLinear(%q, %s, %z))" +
+                along + R"( @dequantize
+  output y = %d
+})");
+  }
+}
+
 }  // namespace
 }  // namespace tenon::test
