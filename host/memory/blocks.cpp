@@ -5,6 +5,7 @@
 
 #include "tenon/host/memory.h"
 
+#include "memory/free_memory.hpp"
 #include "services/boundary.hpp"
 #include "services/log.hpp"
 #include "services/services.hpp"
@@ -15,7 +16,7 @@ namespace {
 
 void* alloc(tn_ctx* ctx, uint64_t bytes, uint64_t align, tn_str tag) {
   if (align < 8 || !std::has_single_bit(align)) return nullptr;
-  void* block = bytes > INT64_MAX
+  void* block = bytes > INT64_MAX || !fits_memory(bytes)
                     ? nullptr
                     : ::operator new(bytes ? bytes : 1, std::align_val_t{align}, std::nothrow);
   if (!block) {

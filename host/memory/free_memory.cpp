@@ -35,26 +35,49 @@ std::optional<uint64_t> sum_in(const std::string& path,
 // What a version of control groups calls its files. What files were read into memory can be
 // dropped again, though it counts as used.
 struct Naming {
-  std::string_view mounted, limit, used, inactive, active;
+  std::string_view mounted, limit, used, swap_limit, swap_used, inactive, active;
+  bool swap_includes_memory;
 };
-constexpr Naming kFirst{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-                        "total_inactive_file", "total_active_file"};
-constexpr Naming kSecond{"/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file",
-                         "active_file"};
+constexpr Naming kFirst{"/sys/fs/cgroup/memory",
+                        "memory.limit_in_bytes",
+                        "memory.usage_in_bytes",
+                        "memory.memsw.limit_in_bytes",
+                        "memory.memsw.usage_in_bytes",
+                        "total_inactive_file",
+                        "total_active_file",
+                        true};
+constexpr Naming kSecond{"/sys/fs/cgroup",   "memory.max",          "memory.current",
+                         "memory.swap.max",  "memory.swap.current", "inactive_file",
+                         "active_file",      false};
+
+uint64_t less(uint64_t whole, uint64_t part) {
+  return whole - std::min(whole, part);
+}
+
+// What a group leaves of its limits, if it has any; `swap` is what the machine has free.
+std::optional<uint64_t> left_of(const std::string& folder, const Naming& names, uint64_t swap) {
+  auto number = [&](std::string_view name) { return number_in(folder + std::string(name)); };
+  const auto limit = number(names.limit), used = number(names.used);
+  if (!limit || !used) return std::nullopt;
+  const uint64_t cached =
+      sum_in(folder + "memory.stat", {names.inactive, names.active}).value_or(0);
+  const uint64_t left = less(*limit, less(*used, cached));
+  const auto swap_limit = number(names.swap_limit), swap_used = number(names.swap_used);
+  if (!swap_limit || !swap_used) return left + swap;
+  if (names.swap_includes_memory)
+    return std::min(left + swap, less(*swap_limit, less(*swap_used, cached)));
+  return left + std::min(swap, less(*swap_limit, *swap_used));
+}
 
 // The least that a group and those around it leave.
-std::optional<uint64_t> left_in(const std::string& root, const Naming& names, std::string group) {
+std::optional<uint64_t> left_in(const std::string& root,
+                                const Naming& names,
+                                std::string group,
+                                uint64_t swap) {
   std::optional<uint64_t> least;
   for (;;) {
-    std::string folder = root + std::string(names.mounted) + group + "/";
-    auto limit = number_in(folder + std::string(names.limit));
-    auto used = number_in(folder + std::string(names.used));
-    if (limit && used) {
-      uint64_t cached = sum_in(folder + "memory.stat", {names.inactive, names.active}).value_or(0);
-      uint64_t kept = *used - std::min(*used, cached);
-      uint64_t left = *limit - std::min(*limit, kept);
-      least = std::min(least.value_or(left), left);
-    }
+    const std::string folder = root + std::string(names.mounted) + group + "/";
+    if (auto left = left_of(folder, names, swap)) least = std::min(least.value_or(*left), *left);
     size_t slash = group.rfind('/');
     if (slash == std::string::npos) return least;
     group.resize(slash);
@@ -66,9 +89,9 @@ std::optional<uint64_t> left_in(const std::string& root, const Naming& names, st
 std::optional<uint64_t> free_memory(const std::string& root) {
   const std::string machine = root + "/proc/meminfo";
   auto available = sum_in(machine, {"MemAvailable:"});
-  uint64_t swap = sum_in(machine, {"SwapFree:"}).value_or(0);
+  const uint64_t swap = sum_in(machine, {"SwapFree:"}).value_or(0) * 1024;
   std::optional<uint64_t> least;
-  if (available) least = *available * 1024;
+  if (available) least = *available * 1024 + swap;
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // number:controllers:path
     size_t first = line.find(':'), second = line.find(':', first + 1);
@@ -78,11 +101,10 @@ std::optional<uint64_t> free_memory(const std::string& root) {
     if (!is_second && of.find(",memory,") == std::string::npos) continue;
     std::string group = line.substr(second + 1);
     if (group == "/") group.clear();
-    auto left = left_in(root, is_second ? kSecond : kFirst, group);
+    auto left = left_in(root, is_second ? kSecond : kFirst, group, swap);
     if (left) least = std::min(least.value_or(*left), *left);
   }
-  if (!least) return std::nullopt;
-  return *least + swap * 1024;
+  return least;
 }
 
 bool fits_memory(uint64_t bytes) {

@@ -77,10 +77,15 @@ double average_precision(const std::vector<Found>& found, size_t threshold, doub
     precision[i - 1] = std::max(precision[i - 1], precision[i]);
   double sum = 0;
   for (int place = 0; place <= 100; ++place) {
-    auto at = std::lower_bound(recall.begin(), recall.end(), place / 100.0);
+    auto at = std::lower_bound(recall.begin(), recall.end(), place * 0.01);  // as NumPy's linspace
     if (at != recall.end()) sum += precision[static_cast<size_t>(at - recall.begin())];
   }
   return sum / 101;
+}
+
+// Anything else pads: negative, NaN, beyond what doubles count.
+bool is_class(double x) {
+  return x >= 0 && x <= 0x1p53;
 }
 
 class MeanAveragePrecision {
@@ -170,14 +175,14 @@ class MeanAveragePrecision {
     std::map<int64_t, std::vector<Box>> wanted;
     for (int64_t j = image * m; j < (image + 1) * m; ++j) {
       const double* row = labels.data() + 5 * j;
-      if (row[0] < 0) continue;
+      if (!is_class(row[0])) continue;
       wanted[static_cast<int64_t>(row[0])].push_back({row[1], row[2], row[3], row[4]});
     }
     for (int64_t j = image * k; j < (image + 1) * k; ++j) {
       auto at = static_cast<size_t>(j);
       if (std::isnan(scores.values[at]))
         return invalid(cat("image ", n_images_, ": a score is not a number"));
-      if (!(classes.values[at] >= 0)) continue;
+      if (!is_class(classes.values[at])) continue;
       const double* row = boxes.values.data() + 4 * j;
       detections[static_cast<int64_t>(classes.values[at])].push_back(
           {scores.values[at], {row[0], row[1], row[2], row[3]}});

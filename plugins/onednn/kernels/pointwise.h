@@ -50,7 +50,8 @@ struct PointwiseSpec {
   std::span<const int64_t> dims;        // of the outputs, in any order of axes
   std::span<const PointwiseEdge> inputs;
   std::span<const PointwiseEdge> outputs;
-  // What machine code is made for; runs at other levels interpret. The baseline has none.
+  // What machine code is made for; runs at other levels interpret, so that it is to be the level of
+  // the contexts that the plan runs with. The baseline has none.
   Level level = best_level();
 };
 

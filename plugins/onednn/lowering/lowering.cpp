@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "cpu.hpp"
 #include "implementations/handlers.hpp"
 #include "kernels/pointwise.h"
 #include "state_layout.hpp"
@@ -282,7 +283,8 @@ void Lowering::add_copy(const std::string& name, const View& from, const View& t
                                 .results = {&result, 1},
                                 .dims = to.dims,
                                 .inputs = {&src, 1},
-                                .outputs = {&dst, 1}});
+                                .outputs = {&dst, 1},
+                                .level = best_level()});
   if (!why.empty()) throw CompileError(name + ": " + why);
   Step step{.name = name, .kernel = "tenon:convert (" + plan->how() + ")", .always_succeeds = true};
   step.bytes = static_cast<double>(from.bytes() + to.bytes());

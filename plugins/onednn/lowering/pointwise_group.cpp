@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cpu.hpp"
 #include "epilogue.hpp"
 #include "kernels/pointwise.h"
 #include "state_layout.hpp"
@@ -312,7 +313,8 @@ void PointwiseGroup::lower() {
                                 .results = program_results,
                                 .dims = dims_,
                                 .inputs = sources,
-                                .outputs = targets});
+                                .outputs = targets,
+                                .level = best_level()});
   if (!why.empty()) throw CompileError(name + ": " + why);
   step.kernel = "tenon:pointwise (" + plan->how() + ")";
   step.flops = static_cast<double>(program_.size()) * static_cast<double>(element_count(dims_));

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "cpu.hpp"
+
 namespace tenon::onednn {
 namespace {
 
@@ -25,7 +27,8 @@ std::string make_plan(RowStage& stage, size_t which, int64_t rows) {
                                    .results = stage.results,
                                    .dims = dims,
                                    .inputs = sources,
-                                   .outputs = targets});
+                                   .outputs = targets,
+                                   .level = best_level()});
 }
 
 }  // namespace

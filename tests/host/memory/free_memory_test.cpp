@@ -44,6 +44,25 @@ TEST_F(FreeMemory, IsNoMoreThanAGroupOfVersionTwoLeaves) {
   EXPECT_EQ(free(), uint64_t{8} << 30);
 }
 
+// Kubernetes gives its containers none of the machine's.
+TEST_F(FreeMemory, HasNoMoreSwapThanAGroupMayUse) {
+  write("proc/meminfo", "MemAvailable: 8388608 kB\nSwapFree: 8388608 kB\n");
+  write("proc/self/cgroup", "0::/job\n");
+  write("sys/fs/cgroup/job/memory.max", "1000\n");
+  write("sys/fs/cgroup/job/memory.current", "400\n");
+  EXPECT_EQ(free(), 600 + (uint64_t{8} << 30));
+  write("sys/fs/cgroup/job/memory.swap.max", "50\n");
+  write("sys/fs/cgroup/job/memory.swap.current", "20\n");
+  EXPECT_EQ(free(), 630u);
+
+  write("proc/self/cgroup", "5:memory:/job\n");
+  write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "5000\n");
+  write("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "4000\n");
+  write("sys/fs/cgroup/memory/job/memory.memsw.limit_in_bytes", "5700\n");
+  write("sys/fs/cgroup/memory/job/memory.memsw.usage_in_bytes", "4100\n");
+  EXPECT_EQ(free(), 1600u);  // of memory and swap together
+}
+
 TEST_F(FreeMemory, IsNoMoreThanTheGroupsAroundLeave) {
   write("proc/self/cgroup", "0::/user/job\n");
   write("sys/fs/cgroup/user/job/memory.max", "1000000\n");
