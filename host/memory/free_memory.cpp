@@ -38,17 +38,13 @@ struct Naming {
   std::string_view mounted, limit, used, swap_limit, swap_used, inactive, active;
   bool swap_includes_memory;
 };
-constexpr Naming kFirst{"/sys/fs/cgroup/memory",
-                        "memory.limit_in_bytes",
-                        "memory.usage_in_bytes",
-                        "memory.memsw.limit_in_bytes",
-                        "memory.memsw.usage_in_bytes",
-                        "total_inactive_file",
-                        "total_active_file",
-                        true};
-constexpr Naming kSecond{"/sys/fs/cgroup",   "memory.max",          "memory.current",
-                         "memory.swap.max",  "memory.swap.current", "inactive_file",
-                         "active_file",      false};
+constexpr Naming kFirst{"/sys/fs/cgroup/memory",       "memory.limit_in_bytes",
+                        "memory.usage_in_bytes",       "memory.memsw.limit_in_bytes",
+                        "memory.memsw.usage_in_bytes", "total_inactive_file",
+                        "total_active_file",           true};
+constexpr Naming kSecond{
+    "/sys/fs/cgroup",      "memory.max",    "memory.current", "memory.swap.max",
+    "memory.swap.current", "inactive_file", "active_file",    false};
 
 uint64_t less(uint64_t whole, uint64_t part) {
   return whole - std::min(whole, part);

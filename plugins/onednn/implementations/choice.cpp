@@ -8,7 +8,7 @@
 namespace tenon::onednn {
 namespace {
 
-// One that is not here cannot be chosen from.
+// choose() refuses a list whose first name is in none of these.
 constexpr std::array kLists = {
     conv_names,
     conv_transpose_form_names,

@@ -99,6 +99,8 @@ def arguments(argv):
 
 def main(argv=None) -> int:
     args = arguments(argv)
+    if args.beside and args.language == "c":
+        raise SystemExit("load: --beside starts threads in Python's processes: not with --from c")
     machine = versus.cpu()
     print(f"cpu: {machine['model']}, {machine['cpus']} cpus, {args.threads} threads")
     print(f"flags: {' '.join(machine['flags'])}; absent: {' '.join(machine['missing'])}")

@@ -56,6 +56,10 @@ int main(void) {
   tn_graph* before = made(session, "Exp");
   tn_graph* after = made(session, "Sqrt");
   if (!before || !after) return 1;
+  tn_sink nowhere = {NULL, append};
+  tn_status* refused = tn_reports_inspect(host, NULL, &nowhere);
+  if (tenon_status_code(refused) != TN_INVALID_ARGUMENT) return 1;
+  tenon_status_release(refused);
   Text report = {{0}, 0}, changes = {{0}, 0}, nothing = {{0}, 0};
   tn_sink to_report = {&report, append}, to_changes = {&changes, append};
   tn_sink to_nothing = {&nothing, append};

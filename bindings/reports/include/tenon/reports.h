@@ -11,7 +11,7 @@ extern "C" {
 
 /* JSON: inputs and outputs with types, operators with counts, parameters, bytes, and flops and
  * bytes of each node (null where a size is not known). Errors: any of the sink's;
- * TN_INVALID_ARGUMENT: a graph that is not live. */
+ * TN_INVALID_ARGUMENT: NULL. */
 TN_EXPORT tn_status* tn_reports_inspect(const tn_host* host,
                                         const tn_graph* graph,
                                         const tn_sink* sink);

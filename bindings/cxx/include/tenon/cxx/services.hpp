@@ -66,20 +66,36 @@ class Services {
   const tn_host* host_ = nullptr;
 };
 
-// Runs body inside a function that C calls: an exception becomes a status.
+// Runs body; an exception becomes a status.
 template <class Body>
-tn_status* callback(const Services& services, Body&& body) noexcept {
+tn_status* answered(const tn_host_status* status, tn_ctx* ctx, const Body& body) noexcept {
   try {
     body();
     return nullptr;
   } catch (const Error& thrown) {
-    return services.status->make(services.ctx(), thrown.code(), {}, str(thrown.what()), nullptr);
+    return status->make(ctx, thrown.code(), {}, str(thrown.what()), nullptr);
   } catch (const std::bad_alloc&) {
-    return services.status->make(services.ctx(), TN_RESOURCE_EXHAUSTED, {}, str("out of memory"),
-                                 nullptr);
+    return status->make(ctx, TN_RESOURCE_EXHAUSTED, {}, str("out of memory"), nullptr);
   } catch (const std::exception& thrown) {
-    return services.status->make(services.ctx(), TN_INTERNAL, {}, str(thrown.what()), nullptr);
+    return status->make(ctx, TN_INTERNAL, {}, str(thrown.what()), nullptr);
   }
+}
+
+// Inside a function that C calls.
+template <class Body>
+tn_status* callback(const Services& services, const Body& body) noexcept {
+  return answered(services.status, services.ctx(), body);
+}
+
+// The same where the tables are still to be found: body gets a Found, which is made of the host.
+template <class Found, class Body>
+tn_status* callback_with(const tn_host* host, const Body& body) noexcept {
+  const auto* status =
+      static_cast<const tn_host_status*>(host->get_interface(host, str("tenon.host.status/1")));
+  return answered(status, host->ctx, [&] {
+    const Found services(host);
+    body(services);
+  });
 }
 
 }  // namespace tenon::cxx
