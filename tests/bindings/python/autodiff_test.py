@@ -222,7 +222,7 @@ def test_a_step_before_its_first_batch_has_no_state():
     step = tn.Step(squares, {"w": array(3)}, tn.optim.sgd(lr=0.1))
     with pytest.raises(tn.InvalidArgument, match="at least one step"):
         step.state()
-    with pytest.raises(tn.NotFound, match="expected one of .*adam, adamw, lamb"):
+    with pytest.raises(tn.NotFound, match="expected one of .*adam, adamw, adamw_8bit, lamb"):
         tn.optim.adan(lr=1)
 
 

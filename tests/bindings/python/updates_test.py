@@ -9,7 +9,7 @@ import tenon as tn
 from training_test import blobs, linear  # noqa: F401
 
 OPTIMIZERS = [one["id"] for one in tn.components("optimizer") if one["id"].startswith("trainer.")]
-RATES = {"lars": 1.0, "sgd": 0.1}  # others: 0.02
+RATES = {"lars": 1.0, "sgd": 0.1, "adafactor": 0.1}  # others: 0.02
 
 
 def squares(parameters, x, y):
