@@ -115,6 +115,19 @@ def test_outliers_go_into_weights_and_observers_are_tried_anew(tmp_path: Path) -
     assert result["snr_db"] > plain["snr_db"] + 10
 
 
+def test_what_is_skipped_is_not_smoothed_either(tmp_path: Path) -> None:
+    _, samples = spoilt(tmp_path)
+    before = {w.name: w for w in onnx.load(tmp_path / "classifier.onnx").graph.initializer}
+    off = ("--set", 'skip=["fc2", "fc5"]')
+    optimize(tmp_path, "--data", samples, *off)
+    after = {w.name: w for w in onnx.load(tmp_path / "small.onnx").graph.initializer}
+    for name in ("w2", "w5"):
+        assert (
+            numpy_helper.to_array(after[name]).tobytes()
+            == numpy_helper.to_array(before[name]).tobytes()
+        )
+
+
 def test_a_form_behind_the_softmax_hides_nothing(tmp_path: Path) -> None:
     model = onnx.load(classifier(tmp_path))
     model.graph.node[-1].output[0] = "p"
