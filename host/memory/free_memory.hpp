@@ -10,8 +10,8 @@
 namespace tenon::host {
 
 // Bytes that this process can still fill: what the machine has free or can free, swap included,
-// and no more than any of its control groups (v1 and v2) is allowed, of memory and of swap. nullopt where nothing says.
-// root: what stands before /proc and /sys.
+// and no more than any of its control groups (v1 and v2) is allowed, of memory and of swap. nullopt
+// where nothing says. root: what stands before /proc and /sys.
 std::optional<uint64_t> free_memory(const std::string& root = "");
 
 // Whether a block can be filled. Small ones are not asked about: that takes a tenth of a

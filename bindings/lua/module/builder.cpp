@@ -210,9 +210,12 @@ int expected_one_of(lua_State* state) {
 }
 
 constexpr Function kNative[] = {
-    {"builder", guarded<create>},      {"array_functions", guarded<array_functions>},
-    {"where", guarded<where>},         {"kind", guarded<kind>},
-    {"operators", guarded<operators>}, {"component", guarded<component>},
+    {"builder", guarded<create>},
+    {"array_functions", guarded<array_functions>},
+    {"where", guarded<where>},
+    {"kind", guarded<kind>},
+    {"operators", guarded<operators>},
+    {"component", guarded<component>},
     {"expected_one_of", guarded<expected_one_of>},
 };
 

@@ -43,7 +43,8 @@ static tn_graph* made(tenon_session* session, const char* op) {
   const tn_host_graph* graphs = host->get_interface(host, text("tenon.host.graph/1"));
   char form[400];
   tn_graph* graph = NULL;
-  snprintf(form, sizeof form, "graph { input %%x: f32[7] %%y: f32[7] = %s(%%x) @n output y = %%y }", op);
+  snprintf(form, sizeof form, "graph { input %%x: f32[7] %%y: f32[7] = %s(%%x) @n output y = %%y }",
+           op);
   return failed(graphs->parse(host->ctx, text(form), &graph), "parse") ? NULL : graph;
 }
 

@@ -365,8 +365,9 @@ TEST_F(Structured, BadOptionsSayWhatWasExpected) {
   EXPECT_THAT(apply("pruner.structured", {{"ratio", -0.1}}), HasSubstr("option ratio: expected"));
   EXPECT_THAT(
       apply("pruner.structured", {{"importance", "l3"}}),
-      HasSubstr("option importance: expected one of apoz, batch_norm, given, grasp, hessian, l1, "
-                "l2, lamp, median, random, shapley, snip, synflow, taylor, taylor2, wanda, got 'l3'"));
+      HasSubstr(
+          "option importance: expected one of apoz, batch_norm, given, grasp, hessian, l1, "
+          "l2, lamp, median, random, shapley, snip, synflow, taylor, taylor2, wanda, got 'l3'"));
   EXPECT_THAT(apply("pruner.structured", {{"importance", "taylor"}}),
               HasSubstr("option data: expected a data set with labels"));
   EXPECT_THAT(apply("pruner.structured", {{"layers", {{"fc1", 1.0}}}}),
