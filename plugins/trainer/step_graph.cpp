@@ -195,7 +195,7 @@ Status add_passes(const Recipe& recipe,
   bool scaled = recipe.precision == "fp16" && recipe.level != "O3";
   if (recipe.is_double) TN_CHECK(apply("precision.widen", {{"to", "float64"}}));
   if (recipe.precision == "bf16" || recipe.precision == "fp16") {
-    std::string dtype = scaled ? "float16" : "bfloat16";
+    std::string dtype = recipe.precision == "fp16" ? "float16" : "bfloat16";
     TN_CHECK(apply("precision.autocast",
                    {{"device", recipe.device}, {"dtype", dtype}, {"level", recipe.level}}));
   }

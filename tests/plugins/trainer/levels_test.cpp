@@ -62,6 +62,21 @@ TEST_F(Levels, AreApexsLevels) {
   EXPECT_TRUE(any_wide) << "O2 has a master copy";
 }
 
+// 1 + 2^-10 is a number of float16 and 1 in bfloat16.
+TEST_F(Levels, AllOfThemComputeInFloat16) {
+  std::string text(kLinear);
+  text.replace(text.find("[0, 0, 0, 0]"), 12, "[1.0009765625, 0, 0, 3.0029296875]");
+  model_ = parse(text);
+  auto first_loss = [&](const char* precision) {
+    json given = options(precision);
+    given["epochs"] = 1, given["batch"] = 96;
+    weights(given);
+    return report_["history"][0]["loss"].get<double>();
+  };
+  EXPECT_EQ(first_loss("O3"), first_loss("O2"));
+  EXPECT_NE(first_loss("O3"), first_loss("bf16"));
+}
+
 TEST_F(Levels, TheScalerIsChosen) {
   json given = options("fp16");
   weights(given);
