@@ -115,7 +115,8 @@ Status read_deepspeed_config(const json& object, Scaler& out) {
   out.lowest = given.number("min_loss_scale", 1);
   double fixed = given.number("loss_scale", 0);
   if (fixed < 0)
-    given.refuse(cat("loss_scale: expected a scale, or 0 for a dynamic one, got ", fixed));
+    given.refuse(
+        cat("loss_scale: expected a scale, or 0 for a dynamic one, got ", json(fixed).dump()));
   if (fixed > 0) make_static(out, fixed);
   return given.status();
 }
@@ -210,8 +211,9 @@ Result<Scaler> scaler_of(const Options& options) {
                        out));
   if (is_static) {
     if (out.init != fixed)
-      return invalid(cat("option state: expected the scale ", fixed, ", which never moves as ",
-                         "option config has it, got ", out.init, ": leave one of them out"));
+      return invalid(cat("option state: expected the scale ", json(fixed).dump(),
+                         ", which never moves as ", "option config has it, got ", out.init,
+                         ": leave one of them out"));
     make_static(out, fixed);
   }
   auto number = [&](const char* key, double& to) {
@@ -230,7 +232,8 @@ Result<Scaler> scaler_of(const Options& options) {
   if (options.has("consecutive_hysteresis"))
     out.consecutive = options.flag("consecutive_hysteresis");
   if (!(out.init <= kMostScale))
-    return invalid(cat("expected an initial scale of at most ", kMostScale, ", got ", out.init));
+    return invalid(cat("expected an initial scale of at most ", json(kMostScale).dump(), ", got ",
+                       json(out.init).dump()));
   if (out.hysteresis <= 1) out.hysteresis_left = 0;  // no state counts them
   if (!(out.lowest <= out.highest))
     return invalid(

@@ -136,7 +136,7 @@ TEST_F(LossScale, StatesAndConfigurationsThatAreWrongAreNamed) {
               HasSubstr("expected an initial scale of at most 1.7e+38, got 1e+39"));
   const json moved{{"cur_scale", 65536}, {"cur_iter", 1}, {"last_overflow_iter", 0}};
   EXPECT_THAT(refused("deepspeed", {{"config", {{"loss_scale", 128}}}, {"state", moved}}),
-              HasSubstr("option state: expected the scale 128, which never moves"));
+              HasSubstr("option state: expected the scale 128.0, which never moves"));
   EXPECT_THAT(refused("torch", {{"config", json::object()}}),
               HasSubstr("option config: preset torch has none"));
 }
