@@ -212,7 +212,7 @@ Result<Scaler> scaler_of(const Options& options) {
   if (is_static) {
     if (out.init != fixed)
       return invalid(cat("option state: expected the scale ", json(fixed).dump(),
-                         ", which never moves as ", "option config has it, got ", out.init,
+                         ", which never moves as option config has it, got ", json(out.init).dump(),
                          ": leave one of them out"));
     make_static(out, fixed);
   }
