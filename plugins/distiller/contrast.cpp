@@ -28,9 +28,9 @@ Result<Value> embedded(EditView edit,
   return unit(b, b.op("MatMul", {x, b.cast(map, x.dtype())}));
 }
 
-// log of the sum of exp(x) along the axis. No x is above 1 / softness, so that none overflows.
+// log of the sum of exp(x) along the axis; 1 / softness may be more than exp can take.
 Value log_sum(Precise& b, Value x, int64_t axis) {
-  return b.op("Log", {b.op("ReduceSum", {b.op("Exp", {x}), b.ints({axis})}, {{"keepdims", 0}})});
+  return b.op("ReduceLogSumExp", {x, b.ints({axis})}, {{"keepdims", 0}});
 }
 
 }  // namespace

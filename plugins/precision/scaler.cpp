@@ -15,6 +15,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr double kMostScale = 1.7e38;  // float32 holds twice as much
+
 constexpr Scaler kScalers[] = {
     {},
     {.name = "apex", .highest = 16777216},
@@ -105,13 +107,17 @@ Status read_deepspeed_config(const json& object, Scaler& out) {
   if (given.flag("fp16_master_weights_and_grads", false))
     given.refuse("fp16_master_weights_and_grads: parameters stay in float32 here, or use level O3");
   double power = given.number("initial_scale_power", 16);
-  if (!(power >= 0 && power <= 127)) given.refuse("initial_scale_power: expected 0 to 127");
+  if (!(power >= 0 && power <= 126)) given.refuse("initial_scale_power: expected 0 to 126");
   out.init = std::exp2(power);
   out.interval = given.count("loss_scale_window", 1000, 1);
   out.hysteresis = given.count("hysteresis", 2, 1);
   out.consecutive = given.flag("consecutive_hysteresis", false);
   out.lowest = given.number("min_loss_scale", 1);
-  if (double fixed = given.number("loss_scale", 0); fixed > 0) make_static(out, fixed);
+  double fixed = given.number("loss_scale", 0);
+  if (fixed < 0)
+    given.refuse(
+        cat("loss_scale: expected a scale, or 0 for a dynamic one, got ", json(fixed).dump()));
+  if (fixed > 0) make_static(out, fixed);
   return given.status();
 }
 
@@ -196,11 +202,20 @@ Result<Scaler> scaler_of(const Options& options) {
                        : is_apex ? read_apex_config
                                  : read_deepspeed_config,
                        out));
+  const bool is_static = out.lowest == out.highest;
+  const double fixed = out.init;
   TN_CHECK(read_object(options, "state",
                        is_torch  ? read_torch_state
                        : is_apex ? read_apex_state
                                  : read_deepspeed_state,
                        out));
+  if (is_static) {
+    if (out.init != fixed)
+      return invalid(cat("option state: expected the scale ", json(fixed).dump(),
+                         ", which never moves as option config has it, got ", json(out.init).dump(),
+                         ": leave one of them out"));
+    make_static(out, fixed);
+  }
   auto number = [&](const char* key, double& to) {
     if (options.has(key)) to = options.number(key);
   };
@@ -216,6 +231,10 @@ Result<Scaler> scaler_of(const Options& options) {
   count("hysteresis", out.hysteresis);
   if (options.has("consecutive_hysteresis"))
     out.consecutive = options.flag("consecutive_hysteresis");
+  if (!(out.init <= kMostScale))
+    return invalid(cat("expected an initial scale of at most ", json(kMostScale).dump(), ", got ",
+                       json(out.init).dump()));
+  if (out.hysteresis <= 1) out.hysteresis_left = 0;  // no state counts them
   if (!(out.lowest <= out.highest))
     return invalid(
         cat("option min_scale: expected at most max_scale, ", out.highest, ", got ", out.lowest));

@@ -82,8 +82,18 @@ class Widening {
       TN_TRY(tensor, widened(edit_.ctx(), v.constant(), wide_));
       TN_CHECK(Status(services.edit->set_value_name(edit_.raw, v.id, str(name + "/narrow"))));
       TN_TRY(wide, edit_.constant(tensor, name));
+      TN_CHECK(copy_notes(v, wide));
       TN_CHECK(edit_.replace(v, wide));
       ++n_constants_;
+    }
+    return {};
+  }
+
+  Status copy_notes(Value from, Value to) {
+    Graph graph = edit_.graph();
+    for (uint64_t i = 0, n = services.graph->note_count(graph.raw, from.id); i < n; ++i) {
+      const std::string key(view(services.graph->note_key(graph.raw, from.id, i)));
+      TN_CHECK(edit_.set_note(to.id, key, from.note(key)));
     }
     return {};
   }

@@ -7,7 +7,8 @@
 //   V = R C / max(mean R, epsilon);  u = g / sqrt(max(V, epsilon^2))
 //   p -= alpha u / max(1, RMS(u) / clip)
 // Vectors keep the whole mean. The last two axes are the matrix, which saves little of a
-// convolution's weight: `flatten` makes [out, all else] of it.
+// convolution's weight: `flatten` makes [out, all else] of it. Parameters of 16 bits are updated in
+// float32, which their states are in too: squares of their gradients are 0 in float16.
 #include <limits>
 
 #include "counts.hpp"
@@ -67,25 +68,28 @@ class Adafactor {
 
   double epsilon(uint32_t dtype) const {
     if (epsilon_ > 0) return epsilon_;
-    return dtype == TN_F64 ? std::numeric_limits<double>::epsilon()
-                           : std::numeric_limits<float>::epsilon();
+    if (dtype == TN_F64) return std::numeric_limits<double>::epsilon();
+    if (dtype == TN_F16) return 0x1p-10;
+    return dtype == TN_BF16 ? 0x1p-7 : std::numeric_limits<float>::epsilon();
   }
 
   Result<Value> step(Builder& b, Coefficients& c, const Parameter& one, const Shared& of) const {
-    uint32_t dtype = one.value.dtype();
+    const uint32_t own = one.value.dtype(), dtype = own == TN_F64 ? TN_F64 : TN_F32;
     std::vector<int64_t> dims = one.value.type().dims;
+    Value given = b.cast(one.gradient, dtype);
     const bool is_folded = flattens_ && dims.size() > 2;
     if (is_folded) dims = {dims[0], one.value.type().elements() / std::max<int64_t>(dims[0], 1)};
-    Value g = is_folded ? b.reshape(one.gradient, dims) : one.gradient;
+    Value g = is_folded ? b.reshape(given, dims) : given;
     TN_TRY(v, dims.size() > 1 ? factored(b, c, one, g, dims, c.as(of.fresh, dtype))
                               : whole(b, c, one, g, c.as(of.fresh, dtype)));
-    double least = epsilon(dtype);
+    double least = epsilon(own);
     Value u = b.div(g, b.op("Sqrt", {b.op("Max", {v, c.number(least * least, dtype)})}));
     Value excess = b.mul(root_mean_square(b, u), c.number(1 / clip_, dtype));
-    Value scale = b.op("Max", {root_mean_square(b, one.value), c.number(smallest_scale_, dtype)});
+    Value size = root_mean_square(b, b.cast(one.value, dtype));
+    Value scale = b.op("Max", {size, c.number(smallest_scale_, dtype)});
     Value alpha =
         b.div(b.mul(scale, c.as(of.rho, dtype)), b.op("Max", {excess, c.number(1, dtype)}));
-    Value change = b.mul(u, alpha);
+    Value change = b.cast(b.mul(u, alpha), own);
     return is_folded ? b.reshape_like(change, one.value) : change;
   }
 
@@ -117,7 +121,7 @@ class Adafactor {
     auto over = [&](Value x, int64_t axis) { return b.op("ReduceMean", {x, b.ints({axis})}); };
     TN_TRY(r, mean(b, cat(one.name, "/row_var"), rows, over(squares, -1), fresh));
     TN_TRY(k, mean(b, cat(one.name, "/col_var"), columns, over(squares, -2), fresh));
-    Value all = b.op("Max", {over(r, -2), c.number(epsilon(one.value.dtype()), one.value.dtype())});
+    Value all = b.op("Max", {over(r, -2), c.number(epsilon(one.value.dtype()), g.dtype())});
     return b.div(b.mul(r, k), all);
   }
 

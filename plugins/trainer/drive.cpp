@@ -14,13 +14,17 @@ namespace {
 
 constexpr std::string_view kInput = "setting/";
 
+bool is_number(const Type& type) {
+  return (type.dtype == TN_F32 || type.dtype == TN_F64) && type.rank() == 0;
+}
+
 // Constants that can be driven, by name: those that are marked, and what is one number with a name.
 std::map<std::string, std::vector<Value>> drivable(Graph graph) {
   std::map<std::string, std::vector<Value>> found;
   for (Value constant : graph.constants()) {
     if (tn_any name = constant.note(kSettingNote); name.tag == TN_ANY_TEXT) {
       found[std::string(text_of(name))].push_back(constant);
-    } else if (Type type = constant.type(); type.dtype == TN_F32 && type.rank() == 0) {
+    } else if (Type type = constant.type(); is_number(type)) {
       found[std::string(constant.name())].push_back(constant);
     }
   }
@@ -88,5 +92,5 @@ TENON_PASS(drive,
            R"({
   "required": ["names"],
   "properties": {
-    "names": {"type": ["array", "string"], "items": {"type": "string"}, "description": "options of loss and optimizer, or names of float32 scalar constants; each becomes the input setting/NAME"},
+    "names": {"type": ["array", "string"], "items": {"type": "string"}, "description": "options of loss and optimizer, or names of scalar constants of float32 or float64; each becomes the input setting/NAME"},
     "may_miss": {"type": "boolean", "default": false, "description": "leaves out names that are not there yet; the report says which inputs were made"}}})")

@@ -44,6 +44,7 @@ Result<Feed> Feed::make(tn_ctx* ctx,
                         const Component& data,
                         Graph model,
                         const std::vector<std::string>& targets,
+                        bool keeps_double,
                         std::string_view option) {
   FeedPlan plan{.option = option, .user = "training"};
   if (!targets.empty()) plan.labels = targets;
@@ -52,8 +53,9 @@ Result<Feed> Feed::make(tn_ctx* ctx,
   out.feed_ = std::move(feed);
   TN_TRY(wanted, target_names(targets, out.feed_));
   const Fields& fields = out.feed_.fields();
-  const bool is_double =
-      std::ranges::any_of(model.inputs(), [](Value v) { return v.dtype() == TN_F64; });
+  const bool is_double = keeps_double || std::ranges::any_of(model.inputs(), [](Value v) {
+                           return v.dtype() == TN_F64;
+                         });
   for (const Fed& input : out.feed_.inputs())
     out.inputs_.push_back({input.input, input.dtype, fields.all[input.at].sample, {}, {}});
   for (const std::string& name : wanted) {

@@ -11,11 +11,13 @@ namespace tenon::trainer {
 class Feed {
  public:
   // targets: fields of the data set; empty: the one that is no input of the model, or "label".
+  // keeps_double: targets of float64 stay so, as they do for a model that reads it.
   // option: of the data set, for messages.
   static Result<Feed> make(tn_ctx* ctx,
                            const Component& data,
                            Graph model,
                            const std::vector<std::string>& targets,
+                           bool keeps_double,
                            std::string_view option = "data");
   // The same with memory of its own: one for each thread.
   Feed another() const {

@@ -26,16 +26,21 @@ struct GradientShares {
   std::string advice() const {
     double all = std::max(counts[0], 1.0), flushed = (counts[0] - counts[1]) / all;
     if (counts[0] == 0) return "all gradients are 0";
-    char text[160];
+    char text[192];
     if (counts[3] > 0) {
       std::snprintf(text, sizeof text,
                     "float16 would make %.3g of the gradients infinite: clip_norm, or bf16, which "
                     "has float32's range",
                     counts[3] / all);
+    } else if (flushed > kManyFlushed && advised_scale() < 1) {
+      std::snprintf(text, sizeof text,
+                    "float16 would make %.3g of the gradients 0, and the largest, %.3g, leaves no "
+                    "room for a loss scale: bf16, which has float32's range",
+                    flushed, counts[4]);
     } else if (flushed > kManyFlushed) {
       std::snprintf(text, sizeof text,
                     "float16 without a loss scale would make %.3g of the gradients 0: begin with "
-                    "loss_scale = {init_scale = %.0f}",
+                    "loss_scale = {init_scale = %.17g}",
                     flushed, advised_scale());
     } else {
       std::snprintf(text, sizeof text,

@@ -31,6 +31,7 @@ class Loop {
   using Clock = std::chrono::steady_clock;
 
   Status set_up(const Cancel& cancel);
+  Status set_up_parameters();
   Status set_up_data();
   Status set_up_batch();
   Status set_up_curriculum();

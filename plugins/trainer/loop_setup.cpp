@@ -58,6 +58,7 @@ Status Loop::set_up(const Cancel& cancel) {
         cat("option precision: tf32 is how products of float32 are computed on CUDA; "
             "backend ",
             probe.backend(), " has no such type: expected fp32, or bf16 for shorter numbers"));
+  TN_CHECK(set_up_parameters());
   TN_CHECK(set_up_data());
   TN_CHECK(set_up_recipe(probe.backend(), by_backend));
   stepper_.emplace(recipe_, given_.plan_options(by_backend), given_.step_shapes);
@@ -68,14 +69,14 @@ Status Loop::set_up(const Cancel& cancel) {
 }
 
 Status Loop::set_up_data() {
-  TN_TRY(feed, Feed::make(ctx_, given_.data, free_.view(), given_.targets));
+  TN_TRY(feed, Feed::make(ctx_, given_.data, free_.view(), given_.targets, recipe_.is_double));
   feed_ = std::move(feed);
   std::vector<uint64_t> all(feed_->size());
   for (uint64_t i = 0; i < all.size(); ++i)
     all[i] = i;
   if (given_.validation) {
-    TN_TRY(held_out,
-           Feed::make(ctx_, given_.validation, free_.view(), given_.targets, "validation"));
+    TN_TRY(held_out, Feed::make(ctx_, given_.validation, free_.view(), given_.targets,
+                                recipe_.is_double, "validation"));
     held_out_ = std::move(held_out);
     for (uint64_t i = 0; i < held_out_->size(); ++i)
       validation_.samples.push_back(i);
@@ -155,32 +156,43 @@ Status Loop::set_up_curriculum() {
   if (!given_.share) return {};
   Feed scores = feed_->another();
   if (const std::string& field = given_.curriculum.score_field; !field.empty()) {
-    TN_TRY(read, Feed::make(ctx_, given_.data, free_.view(), {field}, "curriculum"));
+    TN_TRY(read, Feed::make(ctx_, given_.data, free_.view(), {field}, true, "curriculum"));
     scores = std::move(read);
   }
   return curriculum_.set_shares(given_.curriculum, value_of(given_.share), updates,
                                 std::move(scores), samples_);
 }
 
-Status Loop::set_up_recipe(std::string_view backend, bool by_backend) {
+// Which parameters there are, and whether steps are in float64.
+Status Loop::set_up_parameters() {
   TN_TRY(parameters, find_parameters(free_.view(), given_.parameters));
+  auto is_double = [this](const std::string& name) {
+    return free_.view().find(name).dtype() == TN_F64;
+  };
+  auto wide = std::ranges::find_if(parameters, is_double);
+  const bool is_low =
+      given_.precision == "bf16" || given_.precision == "fp16" || given_.precision == "fp8";
+  if (is_low && wide != parameters.end())
+    return invalid(cat("option precision: ", given_.precision, ": parameter ", *wide,
+                       " is float64: expected fp32 or fp64 (steps in float64), or a model in "
+                       "float32"));
+  recipe_.is_double = given_.precision == "fp64" || std::ranges::all_of(parameters, is_double);
+  recipe_.parameters = std::move(parameters);
+  return {};
+}
+
+Status Loop::set_up_recipe(std::string_view backend, bool by_backend) {
   TN_TRY(loss, Component::share(given_.loss.raw(), "tenon.loss/1"));
   TN_TRY(optimizer, Component::share(given_.optimizer.raw(), "tenon.optimizer/1"));
   recipe_.ctx = ctx_;
   recipe_.model = free_.get();
   recipe_.inputs = feed_->inputs();
   recipe_.targets = feed_->targets();
-  recipe_.parameters = parameters;
   recipe_.loss = std::move(loss);
   recipe_.optimizer = std::move(optimizer);
   recipe_.groups = given_.groups;
   recipe_.precision = by_backend ? "fp32" : given_.precision;
   recipe_.fp8 = given_.fp8;
-  auto is_double = [this](const std::string& name) {
-    return free_.view().find(name).dtype() == TN_F64;
-  };
-  recipe_.is_double =
-      given_.precision == "fp64" || std::ranges::any_of(recipe_.parameters, is_double);
   recipe_.level = given_.level;
   recipe_.loss_scale = given_.loss_scale;
   recipe_.drop_layers = given_.drop_layers;

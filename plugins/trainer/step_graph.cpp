@@ -67,6 +67,14 @@ std::vector<tn_value_id> ids_of(const std::vector<Value>& values) {
   return out;
 }
 
+// Losses of a float32 model see targets of float64 in its type: where steps are in float64, this
+// Cast is one to that as well, when the loss has become so, and keeps their digits.
+Result<Value> as_predicted(EditView edit, Value target, const std::vector<Value>& predictions) {
+  auto is_double = [](Value v) { return v.dtype() == TN_F64; };
+  if (!is_double(target) || std::ranges::any_of(predictions, is_double)) return target;
+  return edit.op("Cast", {target}, {{"to", any_dtype(TN_F32)}});
+}
+
 // Writes the loss; targets are new inputs. Gives the names that the loss wants trained.
 Result<std::vector<std::string>> add_loss(EditView edit,
                                           const Recipe& recipe,
@@ -78,7 +86,8 @@ Result<std::vector<std::string>> add_loss(EditView edit,
   inputs.resize(recipe.inputs.size());
   for (size_t i = 0; i < wanted_targets.size(); ++i) {
     TN_TRY(target, edit.input(cat("target/", wanted_targets[i].name), target_types[i]));
-    wanted.push_back(target);
+    TN_TRY(seen, as_predicted(edit, target, predictions));
+    wanted.push_back(seen);
   }
   auto in = ids_of(inputs), out = ids_of(predictions), target_ids = ids_of(wanted);
   Trained trained{edit, {}};
@@ -182,6 +191,12 @@ Status scale_loss(const Recipe& recipe,
   return {};
 }
 
+// A graph with an interface as it is, and float64 inside where the recipe is so.
+Status widen(const Recipe& recipe, tn_graph* graph, const Cancel& cancel) {
+  if (!recipe.is_double) return {};
+  return apply_pass(recipe.ctx, graph, {"precision.widen", R"({"to": "float64"})"}, cancel);
+}
+
 // Forward to update, on a graph that ends in the loss.
 Status add_passes(const Recipe& recipe,
                   tn_graph* graph,
@@ -193,14 +208,14 @@ Status add_passes(const Recipe& recipe,
     return apply_pass(recipe.ctx, graph, {std::string(id), options.dump()}, cancel);
   };
   bool scaled = recipe.precision == "fp16" && recipe.level != "O3";
-  if (recipe.is_double) TN_CHECK(apply("precision.widen", {{"to", "float64"}}));
   if (recipe.precision == "bf16" || recipe.precision == "fp16") {
-    std::string dtype = scaled ? "float16" : "bfloat16";
+    std::string dtype = recipe.precision == "fp16" ? "float16" : "bfloat16";
     TN_CHECK(apply("precision.autocast",
                    {{"device", recipe.device}, {"dtype", dtype}, {"level", recipe.level}}));
   }
   auto [scale, scale_step] = scaler_options(recipe);
-  if (scaled) TN_CHECK(scale_loss(recipe, graph, scale, cancel, initial));
+  Weights first;  // numbers of the scaler
+  if (scaled) TN_CHECK(scale_loss(recipe, graph, scale, cancel, &first));
   TN_CHECK(apply("autodiff.value_and_grad",
                  {{"wrt", wrt}, {"output", scaled ? "scaled_loss" : kLoss}, {"has_aux", scaled}}));
   TN_TRY(left, drop_zero_gradients(graph));
@@ -219,6 +234,8 @@ Status add_passes(const Recipe& recipe,
     TN_CHECK(apply("trainer.average",
                    {{"decay", recipe.average}, {"parameters", states_among({graph}, wrt)}}));
   if (scaled) TN_CHECK(apply("precision.loss_scale_step", scale_step).in("option loss_scale"));
+  for (const auto& [name, number] : first)
+    if (Graph{graph}.find(name)) (*initial)[name] = number;  // no hysteresis, no count of it
   if (recipe.level == "O3")
     TN_CHECK(apply("precision.round_weights", {{"parameters", states_among({graph}, wrt)}}));
   if (recipe.accumulates) TN_CHECK(apply("trainer.accumulate_step", json::object()));
@@ -309,9 +326,7 @@ Result<StepGraph> make_step(const Recipe& recipe, StepSizes sizes, const Cancel&
   TN_TRY(graph, bound(recipe, sizes));
   size_t n_outputs = graph.view().outputs().size();  // states add their own behind them
   TN_TRY(statistics, add_training_passes(recipe, graph.get(), cancel));
-  if (recipe.is_double)
-    TN_CHECK(
-        apply_pass(recipe.ctx, graph.get(), {"precision.widen", R"({"to": "float64"})"}, cancel));
+  TN_CHECK(widen(recipe, graph.get(), cancel));
   Weights constants = named_constants(graph.view());
   TN_TRY(mode, Edit::begin(graph.get()));
   TN_TRY(running, to_training_mode(mode, recipe.mode));
@@ -331,6 +346,7 @@ Result<StepGraph> make_step(const Recipe& recipe, StepSizes sizes, const Cancel&
   for (size_t i = n_outputs; i-- > 0;)
     TN_CHECK(services.edit->remove_output(edit.raw, i));
   TN_CHECK(edit.commit());
+  TN_CHECK(widen(recipe, graph.get(), cancel));  // what the loss has added
   for (const std::string& name : more)
     out.initial[name] = graph.view().find(name).constant();
   std::vector<std::string> wrt = recipe.parameters;

@@ -139,6 +139,15 @@ TEST_F(Relations, ContrastAsksForTheRightSampleAmongAll) {
   EXPECT_NEAR(value(graph), sum / (2 * kSamples), 1e-12);
 }
 
+// 1 / softness is more than exp takes even in float64.
+TEST_F(Relations, ContrastHasANumberForASmallSoftness) {
+  teacher_ = parse(model_of(5, 0.4));
+  const double loss = value(built(
+      student_of(2, 0), kId, {{"features", {"fc"}}, {"match", "contrast"}, {"softness", 1e-4}}));
+  EXPECT_TRUE(std::isfinite(loss)) << loss;
+  EXPECT_GT(loss, 0);
+}
+
 TEST_F(Relations, ContrastTrainsTheStudentAndBothMapsAndNotTheTeacher) {
   teacher_ = parse(model_of(5, 0.4));
   OwnedGraph graph = built(student_of(2, 0), kId, {{"features", {"fc"}}, {"match", "contrast"}});

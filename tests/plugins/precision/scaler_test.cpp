@@ -85,6 +85,14 @@ TEST_F(LossScale, AScaleOfAConfigurationMayBeStatic) {
   }
 }
 
+// With a hysteresis of 1 no state counts overflows, so that none has a number to begin with.
+TEST_F(LossScale, AStateThatIsNotThereHasNoNumberToBeginWith) {
+  go_on("deepspeed", {{"state", DeepSpeed{4096, 2, 1, 8, 3, 1000, 1, 1, false}.state()}});
+  EXPECT_FALSE(result_.view().find("loss_scale/hysteresis"));
+  step(kInf);
+  EXPECT_EQ(scale(), 2048);
+}
+
 TEST_F(LossScale, GoesOnFromApexsState) {
   go_on("apex", {{"state", {{"loss_scaler0", {{"loss_scale", 512.0}, {"unskipped", 1998}}}}}});
   step(1e-20f);
@@ -122,6 +130,13 @@ TEST_F(LossScale, StatesAndConfigurationsThatAreWrongAreNamed) {
               HasSubstr("unknown key loss_scale_windows (did you mean loss_scale_window?)"));
   EXPECT_THAT(refused("deepspeed", {{"config", {{"enabled", false}}}}),
               HasSubstr("enabled is false"));
+  EXPECT_THAT(refused("deepspeed", {{"config", {{"loss_scale", -128}}}}),
+              HasSubstr("loss_scale: expected a scale, or 0 for a dynamic one, got -128"));
+  EXPECT_THAT(state("apex", {{"loss_scale", 1e39}, {"unskipped", 1}}),
+              HasSubstr("expected an initial scale of at most 1.7e+38, got 1e+39"));
+  const json moved{{"cur_scale", 65536}, {"cur_iter", 1}, {"last_overflow_iter", 0}};
+  EXPECT_THAT(refused("deepspeed", {{"config", {{"loss_scale", 128}}}, {"state", moved}}),
+              HasSubstr("option state: expected the scale 128.0, which never moves"));
   EXPECT_THAT(refused("torch", {{"config", json::object()}}),
               HasSubstr("option config: preset torch has none"));
 }

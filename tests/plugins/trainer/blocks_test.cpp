@@ -131,5 +131,59 @@ TEST_F(BlockStates, WhatIsNotFiniteHasAPlaceToo) {
   EXPECT_THAT(step(x), testing::Each(0.5f));
 }
 
+// [2, 2048] and [2048, 2]: the first is of 4,096 numbers, and so is the second.
+constexpr std::string_view kTwoLayers = R"(graph {
+  input %x: f32[n, 2]
+  constant %first: f32[2, 2048] = FIRST
+  constant %second: f32[2048, 2] = SECOND
+  %hidden: f32[n, 2048] = MatMul(%x, %first) @hidden
+  %bent: f32[n, 2048] = Relu(%hidden) @bent
+  %y: f32[n, 2] = MatMul(%bent, %second) @last
+  output y = %y
+}
+)";
+
+class In8Bits : public TrainingTest {
+ protected:
+  OwnedGraph model() {
+    std::string text(kTwoLayers);
+    for (const char* word : {"FIRST", "SECOND"}) {
+      std::string numbers = "[";
+      for (int i = 0; i < 4096; ++i)
+        numbers += cat(i ? ", " : "", std::to_string(0.05 * std::sin(i * (*word == 'F' ? 7 : 3))));
+      text.replace(text.find(word), std::string_view(word).size(), numbers + "]");
+    }
+    return parse(text);
+  }
+  std::vector<float> weights(const json& options) {
+    auto trained = train(model(), data(table(48)), options);
+    EXPECT_TRUE(trained.ok()) << text_of(trained.status());
+    return trained.ok() ? weight(*trained, "second") : std::vector<float>();
+  }
+  static json options(const char* optimizer) {
+    return {{"epochs", 4}, {"batch", 16}, {"rate", 0.002}, {"optimizer", optimizer}};
+  }
+};
+
+TEST_F(In8Bits, AnUpdateIsCloseToThatInFloat32) {
+  weights(options("adamw"));
+  const json single = report_["history"];
+  const std::vector<float> whole = weights(options("adamw_8bit"));
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(report_["history"][i]["loss"].get<double>(), single[i]["loss"].get<double>(),
+                0.02 * single[i]["loss"].get<double>())
+        << i;
+  EXPECT_LT(single[3]["loss"].get<double>(), 0.9 * single[0]["loss"].get<double>());
+  EXPECT_NE(report_["history"], single) << "moments are rounded";
+
+  json given = options("adamw_8bit");  // its codes and scales are in the checkpoint
+  given["run"] = (folder_ / "run").string();
+  given["epochs"] = 2;
+  weights(given);
+  given["epochs"] = 4;
+  given["resume"] = true;
+  EXPECT_EQ(weights(given), whole);
+}
+
 }  // namespace
 }  // namespace tenon::test

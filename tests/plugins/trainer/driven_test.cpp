@@ -54,6 +54,13 @@ TEST_F(DrivenNumbers, AreThoseOfPyTorch) {
          {{"temperature", kLine}, {"weight_decay", {{"schedule", "cosine"}, {"base", 0.1}}}});
 }
 
+TEST_F(DrivenNumbers, AreDrivenInFloat64Too) {
+  lent_["optimizer"] = made("tenon.optimizer/1", "trainer.sgd", {{"weight_decay", 7}});
+  expect("schedules",
+         {{"temperature", kLine}, {"weight_decay", {{"schedule", "cosine"}, {"base", 0.1}}}},
+         {{"precision", "fp64"}});
+}
+
 TEST_F(DrivenNumbers, FollowAMeasuredValue) {
   json line = kLine;
   line["follow"] = {{"value", "loss"}, {"begin", 0.6931}, {"end", 0.66}};

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "event_record.hpp"
+#include "gradient_shares.hpp"
 #include "training_session.hpp"
 
 namespace tenon::test {
@@ -17,6 +18,16 @@ std::string hex(std::string_view bytes) {
     for (int shift : {4, 0})
       out += "0123456789abcdef"[c >> shift & 15];
   return out;
+}
+
+// Of 100 numbers one half would be 0 in float16.
+TEST(GradientShares, AdviseAScaleThatLeavesRoom) {
+  trainer::GradientShares small{{100, 50, 50, 0, 1e-6}}, large{{100, 50, 50, 0, 32768}};
+  EXPECT_THAT(small.advice(), HasSubstr("make 0.5 of the gradients 0: begin with loss_scale = "
+                                        "{init_scale = 8589934592}"));
+  EXPECT_LT(large.advised_scale(), 1);
+  EXPECT_THAT(large.advice(), HasSubstr("leaves no room for a loss scale: bf16"));
+  EXPECT_THAT(large.advice(), testing::Not(HasSubstr("init_scale")));
 }
 
 // Bytes that tensorboard 2.21 reads as step 7, loss 1.5, and the checksum of RFC 3720.

@@ -2,7 +2,10 @@
 // Levels of mixed precision, the scaler's options, and passes on forward and backward together.
 #include <cmath>
 
+#include "tenon/role/loss.h"
+
 #include "tenon/half.hpp"
+#include "tenon/sdk/build.hpp"
 
 #include "training_session.hpp"
 
@@ -62,6 +65,21 @@ TEST_F(Levels, AreApexsLevels) {
   EXPECT_TRUE(any_wide) << "O2 has a master copy";
 }
 
+// 1 + 2^-10 is a number of float16 and 1 in bfloat16.
+TEST_F(Levels, AllOfThemComputeInFloat16) {
+  std::string text(kLinear);
+  text.replace(text.find("[0, 0, 0, 0]"), 12, "[1.0009765625, 0, 0, 3.0029296875]");
+  model_ = parse(text);
+  auto first_loss = [&](const char* precision) {
+    json given = options(precision);
+    given["epochs"] = 1, given["batch"] = 96;
+    weights(given);
+    return report_["history"][0]["loss"].get<double>();
+  };
+  EXPECT_EQ(first_loss("O3"), first_loss("O2"));
+  EXPECT_NE(first_loss("O3"), first_loss("bf16"));
+}
+
 TEST_F(Levels, TheScalerIsChosen) {
   json given = options("fp16");
   weights(given);
@@ -97,8 +115,9 @@ TEST_F(Levels, ProbabilitiesInFloat16AreRefusedAndLogitsTaken) {
 }
 
 // Softmax regression by hand, in the order of the table.
-// radius: of sharpness-aware minimization; 0: the gradient is that at the weights.
-std::vector<double> regressed(int rows, int batch, int epochs, double rate, double radius = 0) {
+// radius: of sharpness-aware minimization; 0: the gradient is that at the weights. adapts: ASAM.
+std::vector<double> regressed(
+    int rows, int batch, int epochs, double rate, double radius = 0, bool adapts = false) {
   std::vector<double> w(4), b(2);
   auto gradients = [&](int begin, int n, std::vector<double> w, std::vector<double> b) {
     std::vector<double> out(6);
@@ -121,10 +140,12 @@ std::vector<double> regressed(int rows, int batch, int epochs, double rate, doub
       const int n = std::min(batch, rows - begin);
       std::vector<double> g = gradients(begin, n, w, b), far_w = w, far_b = b;
       double squares = 0;
-      for (double one : g)
-        squares += one * one;
+      auto size = [&](size_t j) { return !adapts ? 1 : std::abs(j < 4 ? w[j] : b[j - 4]); };
       for (size_t j = 0; j < 6; ++j)
-        (j < 4 ? far_w[j] : far_b[j - 4]) += radius * g[j] / (std::sqrt(squares) + 1e-12);
+        squares += std::pow(g[j] * size(j), 2);
+      for (size_t j = 0; j < 6; ++j)
+        (j < 4 ? far_w[j] : far_b[j - 4]) +=
+            radius * g[j] * size(j) * size(j) / (std::sqrt(squares) + 1e-12);
       g = gradients(begin, n, far_w, far_b);
       for (size_t j = 0; j < 6; ++j)
         (j < 4 ? w[j] : b[j - 4]) -= rate * g[j];
@@ -153,6 +174,97 @@ TEST_F(Levels, StepsInFloat64HaveItsDigits) {
     EXPECT_NEAR(got[i], wanted[i], 1e-13) << i;
 }
 
+// The mean of ((x w + b - t) scale)^2; the loss has scale trained.
+tn_status* scaled_squares(void*, tn_edit* raw, const tn_objective* given, tn_value_id* out) {
+  return guard([&]() -> Status {
+    EditView edit{raw};
+    Builder b(edit);
+    TN_TRY(scale, edit.constant<float>(TN_F32, {2}, {0.5f, 2}, "scale"));
+    TN_CHECK(Status(given->trained(given->trained_self, scale.id)));
+    Value t = b.cast(edit.value(given->targets[0]), TN_F32);
+    Value d = b.mul(b.sub(edit.value(given->predictions[0]), b.op("Unsqueeze", {t, b.ints({-1})})),
+                    scale);
+    Value loss = b.op("ReduceMean", {b.mul(d, d)}, {{"keepdims", 0}});
+    *out = loss.id;
+    return b.status();
+  });
+}
+
+TEST_F(Levels, WhatALossTrainsIsFloat64Too) {
+  static const tn_loss table{sizeof table, 1, scaled_squares};
+  tn_component_ref* raw = nullptr;
+  ASSERT_EQ(text_of(Status(services.component->lend(ctx_, str("tenon.loss/1"), str("test.squares"),
+                                                    &table, nullptr, nullptr, &raw))),
+            "");
+  lent_["loss"] = std::move(*Component::share(raw, "tenon.loss/1"));
+  services.component->release(raw);
+  json given = options("fp32");
+  given["rate"] = 0.1;
+  const std::vector<float> single = weights(given);
+  given["precision"] = "fp64";
+  EXPECT_THAT(weights(given), testing::Pointwise(testing::FloatNear(1e-5f), single));
+}
+
+// A file of NumPy with 8 numbers 1 + 2^-40, which float32 has as 1: input and target in one.
+TEST_F(Levels, TargetsOfFloat64KeepTheirDigitsInItsSteps) {
+  std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (8, 1), }";
+  header.resize(117, ' ');
+  std::string file("\x93NUMPY\x01\0\x76\0", 10);
+  file += header + "\n";
+  const std::vector<double> numbers(8, 1 + 0x1p-40);
+  file.append(reinterpret_cast<const char*>(numbers.data()), 8 * sizeof(double));
+  auto rows =
+      make("tenon.dataset/1", "datasets.npz", {{"path", write("x.npy", file)}, {"fields", {"x"}}});
+  ASSERT_TRUE(rows.ok()) << text_of(rows.status());
+  OwnedGraph identity = parse(R"(graph {
+  input %x: f32[n, 1]
+  constant %w: f32[1, 1] = [1]
+  %y: f32[n, 1] = MatMul(%x, %w) @product
+  output y = %y
+}
+)");
+  auto loss = [&](const char* precision) {
+    json given{{"epochs", 1}, {"batch", 8}, {"rate", 1e-9}, {"loss", "mse"}, {"target", "x"}};
+    given["precision"] = precision;
+    EXPECT_EQ(failure(identity, *rows, given), "");
+    return report_["history"][0]["loss"].get<double>();
+  };
+  EXPECT_EQ(loss("fp32"), 0);
+  EXPECT_NEAR(loss("fp64") / 0x1p-80, 1, 1e-6);
+}
+
+TEST_F(Levels, FewerBitsThanParametersOfFloat64HaveAreRefused) {
+  std::string text(kLinear);
+  for (size_t at; (at = text.find("f32")) != std::string::npos;)
+    text.replace(at, 3, "f64");
+  model_ = parse(text);
+  for (const char* precision : {"bf16", "fp16", "fp8", "O1", "O2", "O3"})
+    EXPECT_THAT(refusal(options(precision)),
+                HasSubstr("parameter w is float64: expected fp32 or fp64 (steps in float64), or "
+                          "a model in float32"))
+        << precision;
+  EXPECT_EQ(refusal(options("fp64")), "");
+}
+
+// One parameter of float64 leaves the others in float32, rounded to it or not.
+TEST_F(Levels, OneParameterOfFloat64LeavesTheOthersAsTheyAre) {
+  OwnedGraph mixed = parse(R"(graph {
+  input %x: f32[n, 2]
+  constant %w: f32[2, 2] = [0, 0, 0, 0]
+  constant %b: f64[2] = [0, 0]
+  %xw: f32[n, 2] = MatMul(%x, %w) @product
+  %wide: f64[n, 2] = Cast(%xw) {to = f64} @wide
+  %y: f64[n, 2] = Add(%wide, %b) @sum
+  output y = %y
+}
+)");
+  const std::vector<float> single = weights(options("fp32"));
+  auto trained = train(mixed, data(table(96)), options("fp32"));
+  ASSERT_TRUE(trained.ok()) << text_of(trained.status());
+  EXPECT_EQ(trained->view().find("b").dtype(), TN_F64);
+  EXPECT_THAT(weight(*trained, "w"), testing::Pointwise(testing::FloatNear(1e-5f), single));
+}
+
 TEST_F(Levels, SharpnessTakesTheGradientOfTheWorstPointNearby) {
   json given = options("fp64");
   given["shuffle"] = false;
@@ -162,6 +274,16 @@ TEST_F(Levels, SharpnessTakesTheGradientOfTheWorstPointNearby) {
   EXPECT_THAT(weights(given), testing::Pointwise(testing::FloatEq(), rounded));
   given["precision"] = "fp16";  // the norm divides the loss scale out
   EXPECT_THAT(weights(given), testing::Pointwise(testing::FloatNear(0.05f), rounded));
+}
+
+TEST_F(Levels, AdaptiveSharpnessGoesByTheSizesOfWeights) {
+  json given = options("fp64");
+  given["shuffle"] = false;
+  given["joint"] = {{"trainer.sharpness", {{"radius", 0.5}, {"adaptive", true}}}};
+  const std::vector<double> wanted = regressed(96, 16, 5, 1.0, 0.5, true);
+  EXPECT_GT(std::abs(wanted[0] - regressed(96, 16, 5, 1.0, 0.5)[0]), 1e-3);
+  std::vector<float> rounded(wanted.begin(), wanted.end());
+  EXPECT_THAT(weights(given), testing::Pointwise(testing::FloatEq(), rounded));
 }
 
 TEST_F(Levels, ADoubleRunGoesOnFromItsCheckpoint) {
