@@ -90,8 +90,9 @@ class ExampleNorms {
                          "[n]; leave out the mean over the batch, and the size of inputs free"));
     Examples examples = Examples::behind(edit.graph(), losses);
     const bool is_by_node = examples.why_mixed().empty() && !only_vmap_;
-    if (clip_ > 0)
-      return invalid(cat("option clip: expected a graph with gradients (outputs grad/NAME), as ",
+    if (clip_ > 0 || !inputs_.empty())
+      return invalid(cat("option ", clip_ > 0 ? "clip" : "examples",
+                         ": expected a graph with gradients (outputs grad/NAME), as ",
                          "autodiff.value_and_grad makes it, got one without"));
     TN_TRY(found, by_nodes(edit, which, examples, wrt, is_by_node, cancel));
     if (!found.left.empty())
@@ -116,6 +117,7 @@ class ExampleNorms {
       parameters.push_back(named.value);
     TN_CHECK(check_inputs(edit.graph()));
     Examples examples = Examples::behind_loss(edit.graph(), loss, parameters, inputs_);
+    TN_CHECK(check_lengths(edit.graph(), examples));
     if (!examples.why_mixed().empty())
       return unsupported(
           cat("output ", name, ": no example has a gradient of its own: ", examples.why_mixed()));
@@ -173,6 +175,15 @@ class ExampleNorms {
       if (std::ranges::none_of(inputs, [&](Value v) { return v.name() == name; }))
         return invalid(cat("option examples: the graph has no input '", name, "'"));
     }
+    return {};
+  }
+
+  Status check_lengths(Graph graph, const Examples& examples) const {
+    for (const std::string& name : inputs_)
+      if (!examples.has_examples(graph.find(name)))
+        return invalid(cat("option examples: input ", name, ": expected data with as many ",
+                           "examples along its first axis as the first input that is named, got ",
+                           "another length, a parameter or a state"));
     return {};
   }
 

@@ -2,13 +2,14 @@
 // "layers.stochastic_depth": while training, drops what a residual branch adds, of each sample or
 // of the whole batch, and divides what is left by the probability to be kept (Huang et al. 2016,
 // whose scaling at test is this one; as torchvision's StochasticDepth); else nothing. It is a
-// Dropout whose mask is one number a sample, which the note `dropout_over` says to who trains.
+// Dropout whose mask is one number a sample, which a note says to who trains, by a name that ONNX
+// files keep.
 #include "layer.hpp"
 
 namespace tenon::layers {
 namespace {
 
-constexpr std::string_view kOverNote = "dropout_over";  // sample, or batch
+constexpr std::string_view kOverNote = "onnx.metadata.tenon.dropout_over";  // sample, or batch
 
 class StochasticDepth {
  public:

@@ -140,4 +140,14 @@ Status fold_masks(EditView edit) {
   return {};
 }
 
+Status put_back_masks(EditView edit,
+                      const std::vector<NamedMask>& masks,
+                      const std::vector<std::string>& chosen) {
+  for (const NamedMask& one : masks) {
+    if (std::find(chosen.begin(), chosen.end(), one.weight) != chosen.end()) continue;
+    TN_CHECK(insert_mask(edit, edit.graph().find(one.weight), one.mask));
+  }
+  return {};
+}
+
 }  // namespace tenon::pruner

@@ -41,5 +41,9 @@ struct NamedMask {
 std::vector<NamedMask> masks_of(Graph graph);
 // Turns such nodes into zeros in their weights.
 Status fold_masks(EditView edit);
+// After that: the masks of weights that are not among those named `chosen` come back.
+Status put_back_masks(EditView edit,
+                      const std::vector<NamedMask>& masks,
+                      const std::vector<std::string>& chosen);
 
 }  // namespace tenon::pruner

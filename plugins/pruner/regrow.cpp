@@ -67,6 +67,7 @@ class Regrow {
     std::vector<Sparse> all = std::move(found);
     TN_TRY(growth, growth_of(raw, all, cancel));
     ordered_json rows = ordered_json::array();
+    std::vector<std::string> chosen;
     TN_TRY(edit, Edit::begin(raw));
     for (size_t i = 0; i < all.size(); ++i) {
       Value constant = edit.value(all[i].weight.value.id);
@@ -80,13 +81,16 @@ class Regrow {
       const std::string name(constant.name());
       TN_CHECK(replace_constant(edit, constant, zeroed));
       TN_CHECK(insert_mask(edit, edit.graph().find(name), all[i].mask));
+      chosen.push_back(name);
     }
+    TN_CHECK(put_back_masks(edit, masks, chosen));
     TN_CHECK(edit.commit());
     return sink.write(ordered_json{{"share", share_}, {"weights", rows}}.dump());
   }
 
  private:
-  // Those that have zeros, or a mask with some.
+  // Those whose mask has zeros; of a model without masks those that have zeros themselves: beside
+  // masks a weight that is zero by chance makes no layer sparse.
   Result<std::vector<Sparse>> sparse_weights(const Groups& groups,
                                              const std::vector<NamedMask>& masks) const {
     std::vector<Sparse> out;
@@ -95,6 +99,7 @@ class Regrow {
       auto named = std::find_if(masks.begin(), masks.end(), [&](const NamedMask& one) {
         return one.weight == weight.value.name();
       });
+      if (!masks.empty() && named == masks.end()) continue;
       TN_TRY(zeros, mask_of_zeros(weight.value.constant()));
       Sparse one{weight, named == masks.end() ? std::move(zeros) : named->mask};
       if (std::count(one.mask.begin(), one.mask.end(), 0) > 0) out.push_back(std::move(one));

@@ -114,6 +114,7 @@ class Unstructured {
     }
     TN_TRY(folded, Edit::begin(raw));
     TN_CHECK(keep_original(folded, raw));
+    const std::vector<NamedMask> masks = masks_of(folded.graph());
     TN_CHECK(fold_masks(folded));
     TN_CHECK(folded.commit());
     Cost before = cost_of(raw);
@@ -131,11 +132,17 @@ class Unstructured {
       TN_CHECK(edit.commit());
     }
     ordered_json report = describe(targets);
+    std::vector<std::string> chosen;
     TN_TRY(edit, Edit::begin(raw));
-    for (const Target& one : targets)
+    for (const Target& one : targets) {
+      chosen.emplace_back(one.weight.value.name());
       TN_CHECK(write(edit, one));
+    }
     TN_CHECK(edit.commit());
     Cost after = cost_of(raw);
+    TN_TRY(others, Edit::begin(raw));
+    TN_CHECK(put_back_masks(others, masks, chosen));
+    TN_CHECK(others.commit());
     if (as_nodes_) after.nonzero = before.nonzero - removed_;
     report.update(report_costs(before, after));
     if (is_dry_) report["dry_run"] = true;

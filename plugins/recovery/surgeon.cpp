@@ -29,8 +29,13 @@ Matrix factor_of_inverse(const Matrix& seconds, double damping) {
 }
 
 // Which weights of columns [from, from + size) go: those whose loss costs least, w^2 / U_jj^2.
-// Zeros come first.
-void choose_block(const Matrix& w, const Matrix& u, Eigen::Index from, double share, Mask* gone) {
+// What was zero comes first: it stays so, whatever was given to it for others.
+void choose_block(const Matrix& w,
+                  const Matrix& u,
+                  const Mask& was_zero,
+                  Eigen::Index from,
+                  double share,
+                  Mask* gone) {
   struct Cost {
     double cost;
     Eigen::Index row, column;
@@ -38,7 +43,7 @@ void choose_block(const Matrix& w, const Matrix& u, Eigen::Index from, double sh
   std::vector<Cost> costs;
   for (Eigen::Index c = 0; c < gone->cols(); ++c)
     for (Eigen::Index r = 0; r < w.rows(); ++r) {
-      const double part = w(r, from + c) / u(from + c, from + c);
+      const double part = was_zero(r, from + c) ? 0 : w(r, from + c) / u(from + c, from + c);
       costs.push_back({part * part, r, c});
     }
   const auto n =
@@ -54,6 +59,7 @@ void choose_block(const Matrix& w, const Matrix& u, Eigen::Index from, double sh
 // The same of each run of neighbours from this column on, as the weights are by then.
 void choose_run(const Matrix& w,
                 const Matrix& u,
+                const Mask& was_zero,
                 Eigen::Index column,
                 const SurgeonPlan& plan,
                 Eigen::Index from,
@@ -63,9 +69,9 @@ void choose_run(const Matrix& w,
     std::vector<Eigen::Index> order;
     for (Eigen::Index c = 0; c < size; ++c)
       order.push_back(column + c);
-    std::stable_sort(order.begin(), order.end(), [&](Eigen::Index a, Eigen::Index b) {
-      return std::abs(w(r, a) / u(a, a)) < std::abs(w(r, b) / u(b, b));
-    });
+    auto cost = [&](Eigen::Index c) { return was_zero(r, c) ? 0 : std::abs(w(r, c) / u(c, c)); };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](Eigen::Index a, Eigen::Index b) { return cost(a) < cost(b); });
     for (Eigen::Index i = 0; i < size; ++i)
       (*gone)(r, order[static_cast<size_t>(i)] - from) =
           i < size - plan.keep || w(r, order[static_cast<size_t>(i)]) == 0;
@@ -84,11 +90,11 @@ bool take_out(Matrix* weight, const Matrix& seconds, const SurgeonPlan& plan) {
   for (Eigen::Index from = 0; from < w.cols(); from += block) {
     const Eigen::Index size = std::min(block, w.cols() - from), to = from + size;
     Mask gone = Mask::Zero(w.rows(), size);
-    if (plan.of == 0) choose_block(w, u, from, plan.sparsity, &gone);
+    if (plan.of == 0) choose_block(w, u, was_zero, from, plan.sparsity, &gone);
     Matrix errors(w.rows(), size);
     for (Eigen::Index c = 0; c < size; ++c) {
       const Eigen::Index at = from + c;
-      if (plan.of > 0 && at % plan.of == 0) choose_run(w, u, at, plan, from, &gone);
+      if (plan.of > 0 && at % plan.of == 0) choose_run(w, u, was_zero, at, plan, from, &gone);
       for (Eigen::Index r = 0; r < w.rows(); ++r) {
         const bool goes = gone(r, c) || was_zero(r, at);
         errors(r, c) = goes ? w(r, at) / u(at, at) : 0;

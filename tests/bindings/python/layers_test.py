@@ -315,16 +315,19 @@ def test_training_differs_from_inference_where_it_should(tmp_path):
     assert len(set(losses)) == 3  # with a rate of 0 it is the masks and batches that differ
 
 
-def test_stochastic_depth_drops_whole_samples_while_training():
+def test_stochastic_depth_drops_whole_samples_while_training(tmp_path):
     """Branches of ones, half of which are dropped: what is left of a sample is 2 everywhere."""
     x = np.zeros((96, 4), "f")
 
-    def losses(over):
+    def losses(over, stored=False):
         net = nn.Sequential(
             nn.Linear(8, init="zeros", bias_init="ones"), nn.StochasticDepth(0.5, over=over)
         )
         model = nn.build(net, {"x": ("N", 4)})
         assert (model.compile()(x)[0] == 1).all()
+        if stored:
+            model.save(tmp_path / "model.onnx")
+            model = tn.load(tmp_path / "model.onnx")
         seen = []
         data = {"x": x, "y": np.zeros((96, 8), "f")}
         step = tn.callback(step=lambda point: seen.append(point["loss"]))
@@ -335,6 +338,7 @@ def test_stochastic_depth_drops_whole_samples_while_training():
     np.testing.assert_allclose(rows, rows.round(), atol=1e-4)
     assert 4 < rows.mean() < 12 and len(set(rows.round())) > 2
     assert set(losses("batch")) == {0.0, 4.0}
+    assert set(losses("batch", stored=True)) == {0.0, 4.0}
 
 
 def test_stochastic_depth_of_all_samples_adds_zero_not_nan():

@@ -320,6 +320,28 @@ TEST_F(JointExampleNorms, InputsOfExamplesCanBeNamed) {
   EXPECT_THAT(norms, testing::Pointwise(testing::DoubleNear(1e-12), wanted));
   EXPECT_THAT(apply(step.get(), "autodiff.example_norms", {{"examples", "z"}}, made),
               HasSubstr("option examples: the graph has no input 'z'"));
+  EXPECT_THAT(
+      apply(step.get(), "autodiff.example_norms", {{"examples", json::array({"x", "w"})}}, made),
+      HasSubstr("option examples: input w: expected data with as many examples"));
+}
+
+TEST_F(JointExampleNorms, InputsOfAnotherLengthAreNoExamples) {
+  const std::string text = R"(graph {
+  input %x: f64[3, 3]
+  input %turn: f64[2, 3]
+  input %w: f64[3, 2]
+  constant %axes: i64[1] = [1]
+  %q: f64[3, 2] = MatMul(%x, %w) @q
+  %y: f64[3, 3] = MatMul(%q, %turn) @y
+  %l: f64[3] = ReduceSum(%y, %axes) {keepdims = 0} @each
+  %loss: f64[] = ReduceMean(%l) {keepdims = 0} @mean
+  output loss = %loss
+})";
+  OwnedGraph step = applied(parse(text), "autodiff.value_and_grad", {{"wrt", json::array({"w"})}});
+  OwnedGraph made;
+  EXPECT_THAT(
+      apply(step.get(), "autodiff.example_norms", {{"examples", json::array({"x", "turn"})}}, made),
+      HasSubstr("option examples: input turn: expected data with as many examples"));
 }
 
 TEST_F(JointExampleNorms, OfMixedExamplesAreRefusedWithTheNode) {

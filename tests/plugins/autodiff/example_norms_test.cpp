@@ -197,6 +197,16 @@ TEST_F(ExampleNorms, WhatHasNoneIsRefused) {
   })",
                       "autodiff.example_norms"),
               HasSubstr("size of inputs free"));
+  EXPECT_THAT(refused(R"(graph {
+    input %x: f64[n, 2]
+    input %w: f64[2, 2]
+    constant %a: i64[1] = [1]
+    %y: f64[n, 2] = MatMul(%x, %w) @y
+    %l: f64[n] = ReduceSum(%y, %a) {keepdims = 0} @l
+    output l = %l
+  })",
+                      "autodiff.example_norms", {{"wrt", json::array({"w"})}, {"examples", "x"}}),
+              HasSubstr("option examples: expected a graph with gradients"));
 }
 
 }  // namespace

@@ -91,8 +91,8 @@ TEST_P(InDomain, EveryFunctionCompilesForTwoArchitectures) {
     ASSERT_TRUE(made.ok()) << made.status().message();
   }
 }
-INSTANTIATE_TEST_SUITE_P(Types, InDomain, testing::ValuesIn(kDomains), [](const auto& one) {
-  return one.param.name;
+INSTANTIATE_TEST_SUITE_P(Types, InDomain, testing::ValuesIn(kDomains), [](const auto& chosen) {
+  return chosen.param.name;
 });
 
 TEST(Layout, MergesAxesThatAllInputsWalkAlike) {

@@ -133,6 +133,56 @@ TEST_F(Regrow, RandomPlacesNeedNoDataAndComeFromTheSeed) {
               testing::HasSubstr("option data: expected a data set with labels"));
 }
 
+// x [batch, 4] -> fc1 -> fc2 -> y [batch, 3]
+class RegrowSome : public PruningTest {
+ protected:
+  void build_two(Floats second) {
+    build([&](EditView edit) {
+      Value h = node(edit, "MatMul",
+                     {input(edit, "x", {-1, kIn}), weight(edit, "w1", {kIn, kIn}, 1)}, "fc1");
+      auto w2 = edit.constant<float>(TN_F32, {kIn, kOut}, second, "w2");
+      ASSERT_EQ(text_of(edit.output("y", node(edit, "MatMul", {h, *w2}, "fc2"))), "");
+    });
+  }
+  Floats mask(const char* name) {
+    Value value = result_.view().find(name);
+    if (!value) return {};
+    Tensor t = value.constant();
+    const auto* data = t.data<uint8_t>();
+    return {data, data + element_count(t.dl())};
+  }
+};
+
+TEST_F(RegrowSome, WhatIsSkippedKeepsItsMask) {
+  build_two(random(kWeights, 2));
+  ASSERT_EQ(apply("pruner.unstructured", {{"sparsity", 0.5}, {"apply", "nodes"}}), "");
+  const Floats before = mask("w2_mask");
+  ASSERT_EQ(std::count(before.begin(), before.end(), 0), 6);
+  std::swap(model_, result_);
+
+  ASSERT_EQ(apply("pruner.regrow", {{"by", "random"}, {"share", 0.5}, {"skip", {"fc2"}}}), "");
+
+  EXPECT_EQ(mask("w2_mask"), before);
+  Value w2 = result_.view().find("w2");
+  EXPECT_EQ(w2.consumer_count(), 1u);
+  EXPECT_TRUE(w2.consumer(0).is("Mul"));
+  EXPECT_EQ(report_["weights"].size(), 1u);
+}
+
+TEST_F(RegrowSome, BesideMasksAZeroByChanceIsAWeight) {
+  Floats second = random(kWeights, 2);
+  second[5] = 0;
+  build_two(second);
+  ASSERT_EQ(apply("pruner.unstructured", {{"apply", "nodes"}, {"skip", {"fc2"}}}), "");
+  std::swap(model_, result_);
+
+  ASSERT_EQ(apply("pruner.regrow", {{"by", "random"}, {"share", 0.5}}), "");
+
+  ASSERT_EQ(report_["weights"].size(), 1u);
+  EXPECT_EQ(report_["weights"][0]["node"], "fc1");
+  EXPECT_FALSE(result_.view().find("w2_mask"));
+}
+
 class RegrowWhole : public PruningTest {};
 
 TEST_F(RegrowWhole, AModelWithoutZerosHasNothingToMove) {

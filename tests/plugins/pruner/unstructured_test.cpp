@@ -76,6 +76,27 @@ TEST_F(Unstructured, TwoOfFourStayAlongTheInputAxis) {
   EXPECT_EQ(report_["skipped"][0]["why"], "its input axis of 2 does not divide into groups of 4");
 }
 
+TEST_F(Unstructured, WhatIsSkippedKeepsItsMask) {
+  build_two();
+  ASSERT_EQ(apply("pruner.unstructured", {{"sparsity", 0.5}, {"apply", "nodes"}}), "");
+  std::swap(model_, result_);
+
+  for (const char* how : {"zero", "nodes"}) {
+    ASSERT_EQ(
+        apply("pruner.unstructured", {{"sparsity", 0.75}, {"apply", how}, {"skip", {"second"}}}),
+        "");
+
+    Value b = result_.view().find("b");
+    EXPECT_TRUE(b.consumer_count() == 1 && b.consumer(0).is("Mul")) << how;
+    ASSERT_TRUE(result_.view().find("b_mask")) << how;
+    Tensor mask = result_.view().find("b_mask").constant();
+    EXPECT_THAT(std::vector<uint8_t>(mask.data<uint8_t>(), mask.data<uint8_t>() + 4),
+                ElementsAre(0, 0, 1, 1))
+        << how;
+    EXPECT_EQ(static_cast<bool>(result_.view().find("a_mask")), how == std::string("nodes"));
+  }
+}
+
 TEST_F(Unstructured, ConvolutionsKeepTwoOfFourInputChannels) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {1, 8, 4, 4});

@@ -129,6 +129,28 @@ TEST(Surgeon, WhatIsZeroStaysSo) {
   EXPECT_EQ((w.array() == 0).count(), 4);
 }
 
+// Zeros are given something for what went before them; by that they would be taken for weights.
+TEST(Surgeon, WhatWasZeroGoesBeforeWeights) {
+  const Matrix seconds = seconds_of(32, 37);
+  Matrix before = draw(16, 32, 41);
+  const Matrix coins = draw(16, 32, 43);
+  for (Eigen::Index r = 0; r < 16; ++r)
+    for (Eigen::Index c = 0; c < 32; ++c)
+      if (coins(r, c) < 0) before(r, c) = 0;
+  Matrix run = before, block = before;
+
+  ASSERT_TRUE(take_out(&run, seconds, {.keep = 2, .of = 4, .block = 8}));
+  ASSERT_TRUE(take_out(&block, seconds, {.sparsity = 0.75, .block = 8}));
+
+  for (Eigen::Index r = 0; r < 16; ++r)
+    for (Eigen::Index c = 0; c < 32; c += 4)
+      EXPECT_EQ((run.block(r, c, 1, 4).array() == 0).count(),
+                std::max<Eigen::Index>(2, (before.block(r, c, 1, 4).array() == 0).count()))
+          << r << " " << c;
+  for (Eigen::Index c = 0; c < 32; c += 8)
+    EXPECT_EQ((block.middleCols(c, 8).array() == 0).count(), 96) << c;
+}
+
 TEST(Surgeon, InputsThatAreNothingSayNothing) {
   Matrix w = draw(3, 4, 31);
   const Matrix before = w;

@@ -119,13 +119,15 @@ TEST_F(Levels, ProbabilitiesInFloat16AreRefusedAndLogitsTaken) {
 std::vector<double> regressed(
     int rows, int batch, int epochs, double rate, double radius = 0, bool adapts = false) {
   std::vector<double> w(4), b(2);
-  auto gradients = [&](int begin, int n, std::vector<double> w, std::vector<double> b) {
+  auto gradients = [](int first, int n, const std::vector<double>& at,
+                      const std::vector<double>& bias) {
     std::vector<double> out(6);
-    for (int i = begin; i < begin + n; ++i) {
+    for (int i = first; i < first + n; ++i) {
       // As the table has them: six digits, in float32.
       const double x[] = {std::stof(std::to_string((i * 37 % 101) / 101.0)),
                           std::stof(std::to_string((i * 53 % 103) / 103.0))};
-      const double z[] = {x[0] * w[0] + x[1] * w[2] + b[0], x[0] * w[1] + x[1] * w[3] + b[1]};
+      const double z[] = {x[0] * at[0] + x[1] * at[2] + bias[0],
+                          x[0] * at[1] + x[1] * at[3] + bias[1]};
       const int label = (i * 37 % 101) / 101.0 > (i * 53 % 103) / 103.0 ? 1 : 0;
       for (size_t k = 0; k < 2; ++k) {
         const double p = 1 / (1 + std::exp(z[1 - k] - z[k]));
