@@ -285,21 +285,6 @@ Result<LayerDraws> drop_layers(const Recipe& recipe,
   return LayerDraws::from(report);
 }
 
-// Names of what a step is given besides its batch, in the order of the inputs.
-std::vector<std::string> numbers_of(Graph graph, const Recipe& recipe) {
-  std::vector<Value> states = graph.list(TN_LIST_STATES);
-  std::vector<std::string> out;
-  size_t left = recipe.inputs.size() + recipe.targets.size();
-  for (Value input : graph.inputs()) {
-    if (std::find(states.begin(), states.end(), input) != states.end()) continue;
-    if (left > 0)
-      --left;
-    else
-      out.emplace_back(input.name());
-  }
-  return out;
-}
-
 }  // namespace
 
 Type Field::type_for(StepSizes sizes) const {
@@ -357,7 +342,7 @@ Result<StepGraph> make_step(const Recipe& recipe, StepSizes sizes, const Cancel&
   TN_CHECK(add_passes(recipe, graph.get(), sizes.batch, wrt, cancel, &out.initial));
   // A layer that is left out takes its numbers along.
   TN_CHECK(drive(graph.get(), recipe.driven, sizes.layer_set > 0).in("option schedules"));
-  out.numbers = numbers_of(graph.view(), recipe);
+  out.numbers = inputs_behind(graph.view(), recipe.inputs.size() + recipe.targets.size());
   out.weights = statistics;
   for (const std::string& name : recipe.parameters)
     if (Value v = graph.view().find(name); v && !v.is_constant()) out.weights.push_back(name);

@@ -20,6 +20,20 @@ inline std::vector<std::string> states_among(Graph graph, const std::vector<std:
   return out;
 }
 
+// Names of what a step is given besides its batch, which is its first inputs; in their order.
+inline std::vector<std::string> inputs_behind(Graph graph, size_t batch) {
+  const std::vector<Value> states = graph.list(TN_LIST_STATES);
+  std::vector<std::string> out;
+  for (Value input : graph.inputs()) {
+    if (std::find(states.begin(), states.end(), input) != states.end()) continue;
+    if (batch > 0)
+      --batch;
+    else
+      out.emplace_back(input.name());
+  }
+  return out;
+}
+
 // Constants of floats, by name.
 inline Weights named_constants(Graph graph) {
   Weights out;
