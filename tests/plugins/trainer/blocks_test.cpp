@@ -2,6 +2,7 @@
 // Moments in 8 bits: the map of values, what a step keeps, and an update beside one in float32.
 #include "blocks.hpp"
 
+#include <bit>
 #include <cmath>
 
 #include "training_session.hpp"
@@ -148,10 +149,14 @@ class In8Bits : public TrainingTest {
   OwnedGraph model() {
     std::string text(kTwoLayers);
     for (const char* word : {"FIRST", "SECOND"}) {
-      std::string numbers = "[";
-      for (int i = 0; i < 4096; ++i)
-        numbers += cat(i ? ", " : "", std::to_string(0.05 * std::sin(i * (*word == 'F' ? 7 : 3))));
-      text.replace(text.find(word), std::string_view(word).size(), numbers + "]");
+      std::string bytes = "x'";
+      for (int i = 0; i < 4096; ++i) {
+        const auto number = static_cast<float>(0.05 * std::sin(i * (*word == 'F' ? 7 : 3)));
+        const uint32_t bits = std::bit_cast<uint32_t>(number);
+        for (int shift : {4, 0, 12, 8, 20, 16, 28, 24})  // little-endian
+          bytes += "0123456789abcdef"[bits >> shift & 15];
+      }
+      text.replace(text.find(word), std::string_view(word).size(), bytes + "'");
     }
     return parse(text);
   }

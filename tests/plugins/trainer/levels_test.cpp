@@ -255,7 +255,7 @@ TEST_F(Levels, OneParameterOfFloat64LeavesTheOthersAsTheyAre) {
   constant %w: f32[2, 2] = [0, 0, 0, 0]
   constant %b: f64[2] = [0, 0]
   %xw: f32[n, 2] = MatMul(%x, %w) @product
-  %wide: f64[n, 2] = Cast(%xw) {to = f64} @wide
+  %wide: f64[n, 2] = Cast(%xw) {to = dtype f64} @wide
   %y: f64[n, 2] = Add(%wide, %b) @sum
   output y = %y
 }
