@@ -63,7 +63,7 @@ def precision(labels, boxes, scores, classes, c, threshold, most):
     values = right / np.arange(1, len(right) + 1)
     recalls = right / total
     places = np.linspace(0, 1, 101)
-    return np.mean([max(values[recalls >= p - 1e-12], default=0.0) for p in places])
+    return np.mean([max(values[recalls >= p], default=0.0) for p in places])
 
 
 def case(seed, options):

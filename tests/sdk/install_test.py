@@ -73,4 +73,4 @@ def test_the_template_shakes_hands(plugin, prefix):
 def test_nothing_installed_names_this_tree(prefix):
     for path in prefix.rglob("*"):
         if path.is_file():
-            assert not re.search(re.escape(str(ROOT)) + r"\b", path.read_text()), path
+            assert not re.search(re.escape(str(ROOT)).encode() + rb"\b", path.read_bytes()), path
