@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conv in one to three spatial dimensions.
+#include "tenon/wrapping.hpp"
+
 #include "batching_rules.hpp"
 #include "convolve.hpp"
 #include "cost.hpp"
@@ -26,7 +28,7 @@ Status conv_ref(const Call& call) {
         call.ctx(), sizes, [x](int64_t i) { return static_cast<Acc>(x[i]); },
         [w](int64_t i, int64_t) { return static_cast<Acc>(w[i]); },
         [y, bias](int64_t i, int64_t channel, Acc sum) {
-          y[i] = static_cast<T>(bias ? sum + static_cast<Acc>(bias[channel]) : sum);
+          y[i] = static_cast<T>(bias ? wrapping_add(sum, static_cast<Acc>(bias[channel])) : sum);
         });
     return {};
   });

@@ -78,6 +78,7 @@ double cubic(double t) {
 
 std::vector<Tap> taps_of(const Axis& axis, double x) {
   std::vector<Tap> out;
+  x = std::clamp(x, -0x1p62, 0x1p62);  // far outside all the same, and a number that has neighbours
   auto floor = static_cast<int64_t>(std::floor(x));
   auto add = [&](int64_t i, double weight) {
     if (int64_t at = axis.pixel(i); at >= 0) out.push_back({at, weight});

@@ -2,6 +2,8 @@
 // ScatterElements and ScatterND: a copy with some elements written, added to, multiplied, ...
 #include <algorithm>
 
+#include "tenon/wrapping.hpp"
+
 #include "batching_rules.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
@@ -23,9 +25,9 @@ Status combine(std::string_view how, T& at, T value) {
   if (how == "none")
     at = value;
   else if (how == "add")
-    at = static_cast<T>(a + b);
+    at = static_cast<T>(wrapping_add(a, b));
   else if (how == "mul")
-    at = static_cast<T>(a * b);
+    at = static_cast<T>(wrapping_mul(a, b));
   else if (how == "max")
     at = b > a || b != b ? value : at;
   else if (how == "min")
