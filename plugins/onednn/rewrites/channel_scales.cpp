@@ -36,7 +36,7 @@ class Moving {
     if (dims.size() < 3 || node.integer("block_size", 0) != 0) return false;
     if (positive_axis(node.integer("axis", 1), dims.size()) != 1) return false;
     const bool is_known = scale.data != nullptr && scale.type == ElementType::kF32;
-    if (!is_known || scale.dims != Dims{dims[1]} || dims[1] == 1) return false;
+    if (!is_known || scale.dims != Dims{dims[1]} || dims[1] < 2) return false;
     const auto* first = static_cast<const float*>(scale.data);
     const bool are_usual = std::all_of(first, first + scale.count(), [](float s) {
       return std::isnormal(s) && s > 0 && std::isnormal(1 / s);
