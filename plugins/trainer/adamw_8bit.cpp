@@ -4,44 +4,21 @@
 // are before they are rounded: a second moment that became 0 beside a first one would divide by
 // epsilon.
 #include "blocks.hpp"
+#include "decoupled_adam.hpp"
 
 namespace tenon::trainer {
 namespace {
 
-class AdamW8Bit {
- public:
-  static Result<AdamW8Bit> create(tn_ctx*, const Options& options) {
-    return AdamW8Bit{Moments::from(options), Decay::from(options)};
-  }
-
-  Status build(EditView edit, const Update& update, std::span<Value> after) const {
-    TN_CHECK(decay_.check(edit.graph()));
-    Builder b(edit);
-    Coefficients constants(b);
-    TN_TRY(counts, moments_.open(edit, b, "adamw_8bit", update.parameters, update.rate));
-    // 1 - rate*decay as one number would lose digits in float32.
-    Value pull;
-    if (decay_.amount != 0)
-      pull = b.mul(update.rate, decay_.number(constants, update.rate.dtype()));
-    for (size_t i = 0; i < after.size(); ++i) {
-      const Parameter& one = update.parameters[i];
-      TN_TRY(change, moments_.direction(b, constants, one, one.gradient, counts, Blocks::keep));
-      if (decay_.applies_to(one))
-        change = b.add(change, b.mul(one.value, constants.as(pull, one.value.dtype())));
-      after[i] = b.sub(one.value, change);
-    }
-    return b.status();
-  }
-
-  Moments moments_;
-  Decay decay_;
+struct AdamW8Bit {
+  static constexpr const char* kName = "adamw_8bit";
+  static constexpr auto keep = Blocks::keep;
 };
 
 }  // namespace
 }  // namespace tenon::trainer
 
 TENON_OPTIMIZER(adamw_8bit,
-                tenon::trainer::AdamW8Bit,
+                tenon::trainer::DecoupledAdam<tenon::trainer::AdamW8Bit>,
                 "trainer.adamw_8bit",
                 "trainer.adamw with moments in 8 bits",
                 R"({"properties": {)" TRAINER_MOMENTS_OPTIONS("1e-8")
