@@ -2,16 +2,12 @@
 // trainer.adafactor: weights of more than two axes as matrices, and parameters of 16 bits.
 #include <cmath>
 
-#include <gmock/gmock.h>
-
-#include "tenon/sdk/number.hpp"
-
-#include "plugins/plugin_session.hpp"
+#include "stepped.hpp"
 
 namespace tenon::test {
 namespace {
 
-class Adafactor : public PluginTest {
+class Adafactor : public Stepped {
  protected:
   // Parameters with gradients 2 x, stepped at rate 0.1.
   void start(const std::map<std::string, Type>& parameters, const json& options) {
@@ -28,49 +24,9 @@ class Adafactor : public PluginTest {
       return edit.commit();
     }();
     ASSERT_EQ(text_of(built), "");
-    auto optimizer = make("tenon.optimizer/1", "trainer.adafactor", options);
-    ASSERT_TRUE(optimizer.ok()) << text_of(optimizer.status());
-    tn_options* given = nullptr;
-    ASSERT_EQ(text_of(Status(services.options->create(ctx_, &given))), "");
-    tn_any lent{TN_ANY_COMPONENT, 0, 1, {.p = optimizer->raw()}};
-    EXPECT_EQ(text_of(Status(services.options->set(given, str("optimizer"), lent))), "");
-    tn_graph* made = nullptr;
-    Status applied(
-        tenon_apply(session_, graph.get(), str("trainer.step"), given, nullptr, nullptr, &made));
-    services.options->release(given);
-    ASSERT_EQ(text_of(applied), "");
-    step_ = OwnedGraph::take(made);
-    tn_plan* plan = nullptr;
-    ASSERT_EQ(text_of(Status(
-                  tenon_compile(session_, step_.get(), str(R"({"backend": "reference"})"), &plan))),
-              "");
-    plan_.reset(plan);
+    step_by(graph, "trainer.adafactor", options);
   }
-  void set(const std::string& name, const Tensor& numbers) {
-    DLTensor view = numbers.dl();
-    ASSERT_EQ(text_of(Status(services.eval->state_set(plan_.get(), str(name), &view))), "");
-  }
-  void run() {
-    const float rate = 0.1f;
-    DenseView view(TN_F32, std::vector<int64_t>{}, &rate);
-    const DLTensor* inputs[] = {view.get()};
-    Collected results(ctx_);
-    ASSERT_EQ(text_of(Status(tenon_run(plan_.get(), inputs, 1, &results.raw, nullptr))), "");
-  }
-  std::vector<double> state(const std::string& name) {
-    Type type = step_.view().find(name).type();
-    Tensor now = *Tensor::zeros(ctx_, type.dtype, type.dims);
-    DLTensor view = now.dl();
-    EXPECT_EQ(text_of(Status(services.eval->state_get(plan_.get(), str(name), &view))), "");
-    return *numbers_as<double>(view);
-  }
-  void TearDown() override { plan_.reset(); }
-
-  struct Release {
-    void operator()(tn_plan* plan) const { services.eval->release(plan); }
-  };
-  OwnedGraph step_;
-  std::unique_ptr<tn_plan, Release> plan_;
+  void run() { run_at(TN_F32, 0.1f); }
 };
 
 TEST_F(Adafactor, FlattenMakesMatricesOfWeights) {

@@ -2,9 +2,7 @@
 // Optimizers over several steps of several tensors, against tests/golden/optimizers.json.
 #include <set>
 
-#include <gmock/gmock.h>
-
-#include "plugins/plugin_session.hpp"
+#include "stepped.hpp"
 
 namespace tenon::test {
 namespace {
@@ -13,7 +11,7 @@ using testing::DoubleNear;
 using testing::Pointwise;
 using Numbers = std::vector<double>;
 
-class Optimizers : public PluginTest {
+class Optimizers : public Stepped {
  protected:
   Optimizers() : golden_(golden("optimizers.json")) {}
 
@@ -38,44 +36,14 @@ class Optimizers : public PluginTest {
   }
   void start(const json& one) {
     OwnedGraph graph = gradients();
-    auto optimizer = make("tenon.optimizer/1", one["optimizer"].get<std::string>(), one["options"]);
-    ASSERT_TRUE(optimizer.ok()) << text_of(optimizer.status());
-    tn_options* options = nullptr;
-    ASSERT_EQ(text_of(Status(services.options->create(ctx_, &options))), "");
-    tn_any given{TN_ANY_COMPONENT, 0, 1, {.p = optimizer->raw()}};
-    EXPECT_EQ(text_of(Status(services.options->set(options, str("optimizer"), given))), "");
-    tn_graph* made = nullptr;
-    Status applied(
-        tenon_apply(session_, graph.get(), str("trainer.step"), options, nullptr, nullptr, &made));
-    services.options->release(options);
-    ASSERT_EQ(text_of(applied), "");
-    step_ = OwnedGraph::take(made);
-    tn_plan* plan = nullptr;
-    ASSERT_EQ(text_of(Status(
-                  tenon_compile(session_, step_.get(), str(R"({"backend": "reference"})"), &plan))),
-              "");
-    plan_.reset(plan);
+    ASSERT_NO_FATAL_FAILURE(step_by(graph, one["optimizer"].get<std::string>(), one["options"]));
     for (const auto& [name, dims] : golden_["shapes"].items()) {
       Tensor first = *Tensor::of<double>(ctx_, TN_F64, dims.get<std::vector<int64_t>>(),
                                          golden_["start"][name].get<Numbers>());
-      DLTensor view = first.dl();
-      EXPECT_EQ(text_of(Status(services.eval->state_set(plan, str(name), &view))), "");
+      set(name, first);
     }
   }
-  void run(double rate) {
-    DenseView view(TN_F64, {}, &rate);
-    const DLTensor* inputs[] = {view.get()};
-    Collected results(ctx_);
-    EXPECT_EQ(text_of(Status(tenon_run(plan_.get(), inputs, 1, &results.raw, nullptr))), "");
-  }
-  Numbers state(const std::string& name) {
-    Value of = step_.view().find(name);
-    Tensor now = *Tensor::zeros(ctx_, TN_F64, of.type().dims);
-    DLTensor view = now.dl();
-    EXPECT_EQ(text_of(Status(services.eval->state_get(plan_.get(), str(name), &view))), "");
-    const double* data = now.data<double>();
-    return {data, data + element_count(view)};
-  }
+  void run(double rate) { run_at(TN_F64, rate); }
   std::set<std::string> states() {
     std::set<std::string> out;
     for (Value value : step_.view().list(TN_LIST_STATES))
@@ -83,12 +51,7 @@ class Optimizers : public PluginTest {
     return out;
   }
 
-  struct Release {
-    void operator()(tn_plan* plan) const { services.eval->release(plan); }
-  };
   json golden_;
-  OwnedGraph step_;
-  std::unique_ptr<tn_plan, Release> plan_;
 };
 
 TEST_F(Optimizers, FollowTheirGoldenTraces) {
