@@ -48,9 +48,11 @@ from ._core import Tensor
 from .arrays import *  # noqa: F403
 from .autodiff import grad, jvp, value_and_grad, vjp, vmap
 from .builder import Graph, Value
+from .component import Component, listed
 from .control import cond, fori_loop, scan, while_loop
 from .custom import checkpoint, custom_vjp
-from .data import Component, Dataset, evaluate
+from .data import Dataset, evaluate
+from .dtypes import can_cast, finfo, iinfo, isdtype, result_type
 from .errors import (
     AlreadyExists,
     Cancelled,
@@ -75,6 +77,20 @@ from .step import Step, setting
 from .traced import Traced
 from .training import callback, train
 from .transforms import Compiled, Stats, jit
+from .types import (
+    bfloat16,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 
 __version__ = _core.version()
 newaxis = None  # x[tn.newaxis]
@@ -93,7 +109,7 @@ def doctor() -> Any:
 def components(role: str = "") -> list[dict[str, Any]]:
     """Known components: role, id, summary, schema of the options. role: "pass", "backend", ..."""
     full = role if not role or role.startswith("tenon.") else f"tenon.{role}/1"
-    return json.loads(_core.components(session(), full))
+    return listed(full)
 
 
 __all__ = [
@@ -117,17 +133,19 @@ __all__ = [
     "ResourceExhausted",
     "Stats",
     "Step",
-    "Tensor",
     "TenonError",
+    "Tensor",
     "Traced",
     "TracedValueError",
     "Unavailable",
     "Unimplemented",
     "UnknownError",
     "Value",
+    "bfloat16",
     "callback",
-    "chrome_trace",
+    "can_cast",
     "checkpoint",
+    "chrome_trace",
     "components",
     "cond",
     "configure",
@@ -137,10 +155,20 @@ __all__ = [
     "e",
     "evaluate",
     "fft",
+    "finfo",
+    "float16",
+    "float32",
+    "float64",
     "fori_loop",
     "grad",
     "hessian",
+    "iinfo",
     "inf",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "isdtype",
     "jacfwd",
     "jacrev",
     "jit",
@@ -156,14 +184,23 @@ __all__ = [
     "pi",
     "plugins",
     "progress",
+    "result_type",
     "scan",
     "schedule",
-    "setting",
     "session",
+    "setting",
     "train",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
     "value_and_grad",
     "vjp",
     "vmap",
     "while_loop",
     *arrays.__all__,
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

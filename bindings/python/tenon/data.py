@@ -8,7 +8,6 @@ can be had by its name this way. `tenon.data.open(path)` chooses by the file's n
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,26 +16,14 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .errors import InvalidArgument, NotFound
+from .component import Component, Named, full_id
+from .errors import InvalidArgument
 from .events import session
 from .model import Model, Plan
-from .options import arrays_of, plan_options, split_options
+from .options import arrays_of, plan_options
 
 _DATASET = "tenon.dataset/1"
 _METRIC = "tenon.metric/1"
-
-
-class Component:
-    """A live component of a plugin, by role and id, made with options of its schema."""
-
-    def __init__(self, role: str, id: str, /, **options: Any) -> None:
-        full_role = role if role.startswith("tenon.") else f"tenon.{role}/1"
-        self.role = full_role
-        self.id = id
-        self._native = _core.Component(session(), full_role, id, *split_options(options))
-
-    def __repr__(self) -> str:
-        return f"<tenon.Component {self.id} of role {self.role}>"
 
 
 class Dataset(Component):
@@ -198,34 +185,15 @@ def open(path: str | os.PathLike, **options: Any) -> Dataset:
     return Dataset(id, path=text, **options)
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(name)
-
-    def make(path: str | os.PathLike | None = None, **options: Any) -> Dataset:
-        if path is not None:
-            options["path"] = os.fspath(path)
-        return Dataset(_full_id(_DATASET, "datasets", name), **options)
-
-    make.__name__ = name
-    return make
+def _make(id: str, path: str | os.PathLike | None = None, **options: Any) -> Dataset:
+    if path is not None:
+        options["path"] = os.fspath(path)
+    return Dataset(id, **options)
 
 
-def _full_id(role: str, prefix: str, name: str) -> str:
-    ids = [one["id"] for one in json.loads(_core.components(session(), role))]
-    for id in (name, f"{prefix}.{name}"):
-        if id in ids:
-            return id
-    ends = [id for id in ids if id.rpartition(".")[2] == name]
-    if len(ends) == 1:
-        return ends[0]
-    known = ends or [id.removeprefix(prefix + ".") for id in ids]
-    near = difflib.get_close_matches(name, known, 1)
-    hint = f" (did you mean '{near[0]}'?)" if near else ""
-    what = role.partition("/")[0]
-    raise NotFound(
-        f"{what}: expected one of {', '.join(known) or '(no plugin was found)'}, got '{name}'{hint}"
-    )
+_named = Named(__name__, _DATASET, "datasets", _make)
+__getattr__, __dir__ = _named.get, _named.names
+__all__ = ["Component", "Dataset", "arrays", "evaluate", "open", "samples"]
 
 
 def evaluate(
@@ -252,7 +220,7 @@ def evaluate(
         own = {key: compile_options.pop(key, None) for key in ("backend", "precision", "threads")}
         plan, graph = plan_options(**own, more=compile_options), model
     how = json.loads(plan)
-    id = _full_id(_METRIC, "metrics", metric)
+    id = full_id(_METRIC, "metrics", metric)
     options: dict[str, Any] = {"data": data, "metric": id, "limit": limit, "plan": how}
     options["metric_options"] = metric_options or {}
     if batch is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .data import Component, _full_id
+from .component import Component, Named
 
 _LOSS = "tenon.loss/1"
 
@@ -18,12 +18,6 @@ class Loss(Component):
         super().__init__(_LOSS, id, **options)
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(name)
-
-    def make(**options: Any) -> Loss:
-        return Loss(_full_id(_LOSS, "trainer", name), **options)
-
-    make.__name__ = name
-    return make
+_named = Named(__name__, _LOSS, "trainer", Loss)
+__getattr__, __dir__ = _named.get, _named.names
+__all__ = ["Loss"]

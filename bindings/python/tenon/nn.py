@@ -34,7 +34,7 @@ from typing import Any
 
 from . import _core
 from .builder import Graph
-from .data import Component
+from .component import Component
 from .errors import InvalidArgument
 from .events import session
 from .model import Model

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .data import Component, _full_id
+from .component import Component, Named, full_id
 from .errors import InvalidArgument
 
 _OPTIMIZER = "tenon.optimizer/1"
@@ -31,17 +31,11 @@ def by_name(optimizer: Optimizer | str) -> Optimizer:
     if isinstance(optimizer, Optimizer):
         return optimizer
     if isinstance(optimizer, str):
-        return Optimizer(_full_id(_OPTIMIZER, "trainer", optimizer), lr=0.01)
+        return Optimizer(full_id(_OPTIMIZER, "trainer", optimizer, "tn.optim"), lr=0.01)
     given = getattr(optimizer, "__name__", type(optimizer).__name__)
     raise InvalidArgument(f"optimizer: expected one, as tn.optim.adamw(lr=1e-3), got {given}")
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(name)
-
-    def make(lr: float | Callable[[int], float], **options: Any) -> Optimizer:
-        return Optimizer(_full_id(_OPTIMIZER, "trainer", name), lr=lr, **options)
-
-    make.__name__ = name
-    return make
+_named = Named(__name__, _OPTIMIZER, "trainer", Optimizer)
+__getattr__, __dir__ = _named.get, _named.names
+__all__ = ["Optimizer", "by_name"]

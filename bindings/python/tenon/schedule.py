@@ -8,12 +8,11 @@ its length was not given with the number of steps: `lr(step, 1000)`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 from . import _core
-from .data import Component, _full_id
+from .component import Component, Named, listed
 from .events import session
 
 _SCHEDULE = "tenon.schedule/1"
@@ -45,19 +44,13 @@ def function(call: Callable[[int, int | None], float]) -> Schedule:
 
 def _parts(id: str) -> set[str]:
     """The options of this schedule that are schedules themselves."""
-    for one in json.loads(_core.components(session(), _SCHEDULE)):
+    for one in listed(_SCHEDULE):
         if one["id"] == id:
             properties = one["schema"].get("properties", {})
             return {name for name, option in properties.items() if option.get("role") == _SCHEDULE}
     return set()
 
 
-def __getattr__(name: str) -> Any:
-    if name.startswith("_"):
-        raise AttributeError(name)
-
-    def make(**options: Any) -> Schedule:
-        return Schedule(_full_id(_SCHEDULE, "scheduler", name), **options)
-
-    make.__name__ = name
-    return make
+_named = Named(__name__, _SCHEDULE, "scheduler", Schedule)
+__getattr__, __dir__ = _named.get, _named.names
+__all__ = ["Schedule", "function"]

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _core
-from .data import Component, Dataset, _full_id
+from .component import Component, full_id
+from .data import Dataset
 from .errors import InvalidArgument
 from .events import session
 from .model import Model
@@ -80,7 +81,7 @@ def _driven(schedules: Any) -> Any:
             rules = {key: given.pop(key) for key in ("plateau", "follow") if key in given}
             one = given.pop("schedule", None)
             if isinstance(one, str):
-                one = Schedule(_full_id(_SCHEDULE, "scheduler", one), **given)
+                one = Schedule(full_id(_SCHEDULE, "scheduler", one), **given)
             elif given:
                 raise InvalidArgument(
                     f"option schedules: {name}: expected schedule, plateau, follow, got "

@@ -20,6 +20,11 @@ class Input(NamedTuple):
     dtype: str = "float32"
 
 
+# Element types by the array API's names; NumPy takes them, and compares equal to them.
+int8, int16, int32, int64 = "int8", "int16", "int32", "int64"
+uint8, uint16, uint32, uint64 = "uint8", "uint16", "uint32", "uint64"
+float16, bfloat16, float32, float64 = "float16", "bfloat16", "float32", "float64"
+
 _FLOATS = {"float16", "bfloat16", "float32", "float64"}
 
 

@@ -60,7 +60,7 @@ def test_rates_are_numbers_schedules_or_functions(blobs):
 
 def test_losses_are_found_by_name():
     assert tenon.loss.mse().id == "trainer.mse"
-    with pytest.raises(tenon.NotFound, match="tenon.loss: expected one of .*cross_entropy"):
+    with pytest.raises(tenon.NotFound, match="tn.loss: expected one of .*cross_entropy"):
         tenon.loss.cros()
 
 

@@ -249,3 +249,42 @@ def test_truth_values_in_expressions():
     assert int(tn.sum((x > 0) + (x < 3))) == 3
     with pytest.raises(TypeError, match="logical_xor"):
         tn.jit(lambda x: (x > 0) - (x < 1))(x)
+
+
+@pytest.mark.parametrize("a", TYPES)
+@pytest.mark.parametrize("b", TYPES)
+def test_result_type_is_numpys_but_that_a_float_keeps_its_width_beside_integers(a, b):
+    floats = [name for name in (a, b) if name in FLOATS]
+    expected = floats[0] if len(floats) == 1 else np.result_type(a, b)
+
+    assert tn.result_type(a, b) == expected
+    assert tn.result_type(np.zeros(3, a), np.dtype(b)) == expected
+    assert tn.can_cast(a, b) == (expected == b)
+
+
+def test_a_python_number_yields_to_a_type():
+    assert tn.result_type(tn.int8, 3) == "int8"
+    assert tn.result_type(1.5, tn.float16, 2) == "float16"
+    with pytest.raises(ValueError, match="result_type: expected an array or a type"):
+        tn.result_type(1, 2.0)
+
+
+@pytest.mark.parametrize("name", [*TYPES, "bfloat16"])
+def test_a_type_is_of_the_standards_kinds(name):
+    def kind(*letters):
+        return name != "bfloat16" and np.dtype(name).kind in letters
+
+    is_float = name == "bfloat16" or kind("f")
+    assert tn.isdtype(name, "bool") == kind("b")
+    assert tn.isdtype(name, "integral") == kind("i", "u")
+    assert tn.isdtype(name, ("signed integer", "unsigned integer")) == kind("i", "u")
+    assert tn.isdtype(name, "real floating") == is_float
+    assert tn.isdtype(name, "numeric") == (is_float or kind("i", "u"))
+    assert tn.isdtype(name, name) and not tn.isdtype(name, "complex floating")
+
+
+def test_limits_are_numpys():
+    assert tn.finfo(tn.float16).max == np.finfo("float16").max
+    assert tn.finfo(np.zeros(2, "f")).eps == np.finfo("float32").eps
+    assert float(tn.finfo(tn.bfloat16).eps) == 2.0**-7
+    assert tn.iinfo(tn.int8).min == -128
