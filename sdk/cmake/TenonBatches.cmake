@@ -4,7 +4,7 @@
 # instantiate is made, once a batch: a third of the compile time. The files named, those with options of their own,
 # generated ones and all of targets with the property TENON_ALONE stay alone.
 #
-# Which names clash changes with each edit, so an edit runs batches.py first (it takes a second), and CMake again
+# Which names clash changes with each edit, so an edit runs batches.py first (a second or two), and CMake again
 # only where files went to other batches. Without batches each file needs its own includes.
 include_guard(GLOBAL)
 

@@ -224,3 +224,26 @@ def test_an_edit_that_makes_names_clash_is_built(project):
 
     assert run(project / "build" / "small") == f"{10 + ord('a')} 20"
     assert "no work to do" in run("cmake", "--build", project / "build")
+
+
+def test_facts_of_files_that_did_not_change_are_kept(tmp_path, monkeypatch):
+    source, kept = tmp_path / "a.cpp", tmp_path / "facts"
+    source.write_text("namespace {\nint one() { return 1; }\n}\n")
+    first = batches.Reader(kept)
+    assert first.facts(str(source)).declared == {"one"}
+    first.keep()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(batches, "source_facts", lambda text: pytest.fail("read again"))
+        assert batches.Reader(kept).facts(str(source)).declared == {"one"}
+
+    source.write_text("namespace {\nint another() { return 1; }\n}\n")
+    assert batches.Reader(kept).facts(str(source)).declared == {"another"}
+
+
+def test_damaged_facts_are_read_anew(tmp_path):
+    source, kept = tmp_path / "a.cpp", tmp_path / "facts"
+    source.write_text("static int one = 1;\n")
+    kept.write_bytes(b"no pickle")
+
+    assert batches.Reader(kept).facts(str(source)).declared == {"one"}
