@@ -4,8 +4,9 @@
 check     the rules of abi/README.md; one line a violation, exit code 1
 make      tenon.cdef, tenon.json, tenon.rs, layout.c, the host's guards and roles, and the
           reference pages, into --out
-compare   against the baseline: a change of what is frozen fails, a change of a draft is reported
-record    writes the baseline anew: only with a line in CHANGELOG.md
+compare   against the baseline: a change of what is frozen fails, and one of a draft that older
+          plugins would not notice; others are reported
+record    writes the baseline anew, with a line in CHANGELOG.md; what fails to compare wants a new minor
 """
 
 import argparse
@@ -62,7 +63,15 @@ def compare(abi: Abi, args: argparse.Namespace) -> int:
 
 
 def record(abi: Abi, args: argparse.Namespace) -> int:
-    write(args.baseline, json.dumps(layout.record(abi), indent=1) + "\n")
+    now = layout.record(abi)
+    if args.baseline.exists():
+        before = json.loads(args.baseline.read_text())
+        broken, _ = layout.changes(before, now)
+        if broken and not layout.leaves_behind(before, now):
+            print("\n".join(f"broken: {line}" for line in broken))
+            print(f"not recorded: {layout.REMEDY}")
+            return 1
+    write(args.baseline, json.dumps(now, indent=1) + "\n")
     return 0
 
 

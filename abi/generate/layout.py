@@ -4,14 +4,17 @@
 from model import Abi, Field, Struct
 
 # Frozen from the start: in these, growable structs grow at the end only and constants keep their
-# values. Elsewhere a growable struct is a draft until 1.0, and a change of it is only reported.
+# values. Elsewhere a growable struct is a draft until 1.0: it may change in other ways too, with a
+# new minor that is also the oldest one, so that the host refuses plugins of the older layout.
 STABLE_HEADERS = {"tenon/base.h", "tenon/dlpack.h", "tenon/plugin.h", "tenon/host/status.h"}
-VERSION = {"TN_ABI_MAJOR", "TN_ABI_MINOR"}
+VERSION = ("TN_ABI_MAJOR", "TN_ABI_MINOR", "TN_ABI_OLDEST_MINOR")
+REMEDY = "set TN_ABI_MINOR and TN_ABI_OLDEST_MINOR to a new minor"
 
 
 def record(abi: Abi) -> dict:
     """The baseline that is committed under abi/history."""
     return {
+        "version": [abi.constants[name] for name in VERSION],
         "structs": {
             struct.name: {
                 "class": _class(struct),
@@ -44,8 +47,9 @@ def changes(before: dict, now: dict) -> tuple[list[str], list[str]]:
     """What breaks the promise, and what is only reported, since the baseline."""
     broken: list[str] = []
     reported: list[str] = []
+    drafts: list[str] = []
     for name, old in before["structs"].items():
-        into = reported if old["class"] == "draft" else broken
+        into = drafts if old["class"] == "draft" else broken
         new = now["structs"].get(name)
         if new is None:
             into.append(f"{name}: {old['class']} struct removed")
@@ -75,7 +79,16 @@ def changes(before: dict, now: dict) -> tuple[list[str], list[str]]:
             if now[kind].get(name) != value
         ]
         reported += [f"{name}: new" for name in now[kind].keys() - before[kind].keys()]
-    return broken, sorted(reported)
+    if leaves_behind(before, now):
+        return broken, sorted(reported + drafts)
+    unnoticed = "plugins of the older layout would be loaded: let it grow at its end, or " + REMEDY
+    return broken + [f"{line}; {unnoticed}" for line in drafts], sorted(reported)
+
+
+def leaves_behind(before: dict, now: dict) -> bool:
+    """Whether the host of one record refuses plugins that were built with the other."""
+    major, minor, oldest = now["version"]
+    return [major, oldest] > before["version"][:2] and minor >= oldest
 
 
 def _shown(field: list) -> str:

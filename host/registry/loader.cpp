@@ -124,8 +124,10 @@ Status shake_hands(Entry entry, const PluginText& said, Plugin& into) {
 }  // namespace
 
 tn_offer host_offer() {
-  return {sizeof(tn_offer),  0,           TN_ABI_MAJOR, TN_ABI_MINOR,      TN_ABI_MAJOR, 0,
-          8 * sizeof(void*), kSanitizers, str("tenon"), str(TENON_VERSION)};
+  return {sizeof(tn_offer),  0,           TN_ABI_MAJOR,
+          TN_ABI_MINOR,      TN_ABI_MAJOR, TN_ABI_OLDEST_MINOR,
+          8 * sizeof(void*), kSanitizers, str("tenon"),
+          str(TENON_VERSION)};
 }
 
 Status check_accept(const tn_offer& offer, int32_t code, const tn_accept& accept) {
@@ -143,6 +145,10 @@ Status check_accept(const tn_offer& offer, int32_t code, const tn_accept& accept
     return refused(cat("ABI minor: it needs ", accept.abi_major, ".", accept.needs_minor,
                        ", this host has ", offer.abi_major, ".", offer.abi_minor,
                        "; install a newer Tenon"));
+  if (accept.abi_major == offer.oldest_major && accept.built_minor < offer.oldest_minor)
+    return refused(cat("ABI minor: it was built with ", accept.abi_major, ".", accept.built_minor,
+                       ", tables have changed since and this host takes ", offer.oldest_major, ".",
+                       offer.oldest_minor, " and newer; rebuild the plugin with this SDK"));
   if (accept.pointer_bits != offer.pointer_bits)
     return refused(
         cat("pointer bits: expected ", offer.pointer_bits, ", got ", accept.pointer_bits));

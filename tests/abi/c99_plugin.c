@@ -111,7 +111,7 @@ TN_EXPORT int32_t TN_CALL tenon_plugin_entry(const tn_offer* offer, tn_accept* a
   memset(&made, 0, sizeof made);
   made.struct_size = accept->struct_size;
   made.abi_major = TN_ABI_MAJOR;
-  made.needs_minor = 1;
+  made.needs_minor = TN_ABI_OLDEST_MINOR;
   made.built_minor = TN_ABI_MINOR;
   made.pointer_bits = (uint32_t)(8 * sizeof(void*));
   made.sanitizer = SANITIZER;
@@ -119,7 +119,7 @@ TN_EXPORT int32_t TN_CALL tenon_plugin_entry(const tn_offer* offer, tn_accept* a
   if (offer->oldest_major > TN_ABI_MAJOR || offer->abi_major + 1 <= TN_ABI_MAJOR) {
     made.refusal = "built for another major of the ABI: build it anew with this host's headers";
   } else if (offer->abi_major == TN_ABI_MAJOR && offer->abi_minor < made.needs_minor) {
-    made.refusal = "needs minor 1 of the ABI: install a newer Tenon";
+    made.refusal = "needs a newer minor of the ABI: install a newer Tenon";
   } else if (offer->pointer_bits != made.pointer_bits) {
     made.refusal = "built for another pointer width: build it anew for this platform";
   } else if (offer->sanitizer != made.sanitizer) {

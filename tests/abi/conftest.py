@@ -33,6 +33,9 @@ typedef struct tn_x {
   tn_str(TN_CALL* text)(tn_ctx*); /* borrowed, until stop */
   void(TN_CALL* stop)(tn_ctx*, uint64_t n); /* at once. [serial] */
 } tn_x;
+#define TN_ABI_MAJOR 0u /* the version */
+#define TN_ABI_MINOR 3u /* the newest */
+#define TN_ABI_OLDEST_MINOR 2u /* the oldest */
 TENON_API int32_t tenon_x(const tn_x* const* list, uint64_t n);
 #endif
 """

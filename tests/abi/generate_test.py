@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is generated from the headers: the FFI description, the layout asserts, the pages."""
 
+import argparse
 import json
 import subprocess
 
 import cffi
 import errors
 import ffi
+import generate
 import layout
 import pages
 import pytest
@@ -130,15 +132,49 @@ def test_a_change_of_a_frozen_struct_is_broken(header, old, new, word):
     assert [line for line in broken if word in line], broken
 
 
-def test_a_change_of_a_draft_is_told(header):
-    before = layout.record(read(header()))
+def version(record: dict, minor: int, oldest: int) -> dict:
+    return record | {"version": [0, minor, oldest]}
 
-    broken, report = layout.changes(
-        before, layout.record(read(header("tn_str name;", "tn_str title;")))
-    )
+
+def test_a_draft_may_grow_at_its_end(header):
+    before = layout.record(read(header()))
+    grown = layout.record(read(header("[serial] */\n", "[serial] */\n  uint64_t more;\n")))
+
+    assert layout.changes(before, grown) == ([], ["tn_x: grew by `uint64_t more` at 48"])
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("tn_str name;", "tn_str title;"),
+        ("  void(TN_CALL* stop)(tn_ctx*, uint64_t n); /* at once. [serial] */\n", ""),
+        ("  tn_str(TN_CALL* text)(tn_ctx*); /* borrowed, until stop */\n", ""),
+        ("tn_str(TN_CALL* text)(tn_ctx*);", "tn_str(TN_CALL* text)(tn_ctx*, uint64_t n);"),
+    ],
+)
+def test_another_change_of_a_draft_leaves_older_plugins_behind(header, old, new):
+    before = layout.record(read(header()))
+    now = layout.record(read(header(old, new)))
+
+    for minor, oldest in ((3, 2), (4, 2), (4, 3), (3, 4)):  # plugins of 0.3 are still loaded
+        broken, _ = layout.changes(before, version(now, minor, oldest))
+        assert "set TN_ABI_MINOR and TN_ABI_OLDEST_MINOR to a new minor" in "".join(broken)
+    broken, report = layout.changes(before, version(now, 4, 4))
 
     assert broken == []
-    assert "tn_str title" in "".join(report)
+    assert "tn_x: draft field" in "".join(report)
+
+
+def test_what_older_plugins_would_not_notice_is_not_recorded(header, tmp_path, capsys):
+    args = argparse.Namespace(baseline=tmp_path / "draft.json")
+    assert generate.record(read(header()), args) == 0
+    first = args.baseline.read_text()
+
+    assert generate.record(read(header("tn_str name;", "tn_str title;")), args) == 1
+    assert "not recorded" in capsys.readouterr().out
+    assert args.baseline.read_text() == first
+    grown = read(header("[serial] */\n", "[serial] */\n  uint64_t more;\n"))
+    assert generate.record(grown, args) == 0
 
 
 def test_a_stable_struct_may_only_grow_at_its_end(header, monkeypatch):

@@ -35,8 +35,8 @@
 #include "tenon/dlpack.h"
 
 #define TN_ABI_MAJOR 0u /* 1 when two parties outside of the tree have used every role; abi/README.md */
-#define TN_ABI_MINOR 1u /* the newest minor that these headers describe */
-
+#define TN_ABI_MINOR 2u /* the newest minor that these headers describe */
+#define TN_ABI_OLDEST_MINOR 2u /* since then structs have only grown; what is older is built anew */
 #if defined(_WIN32)
 #define TN_CALL __cdecl
 #define TN_EXPORT __declspec(dllexport)

@@ -40,7 +40,7 @@ typedef struct tn_accept { /* plugin -> host: the host zeroes it, sets struct_si
   uint32_t flags;       /* TN_ACCEPT_* */
   uint32_t abi_major;   /* chosen */
   uint32_t needs_minor; /* lowest host minor that works */
-  uint32_t built_minor; /* header that it was compiled with */
+  uint32_t built_minor; /* header that it was compiled with: the offer's oldest minor or newer */
   uint32_t pointer_bits;
   uint32_t sanitizer;
   uint32_t reserved0;

@@ -149,6 +149,7 @@ extern "C" TN_EXPORT int32_t TN_CALL tenon_plugin_entry(const tn_offer* offer, t
   }
   accept->abi_major = kWay == "major" ? offer->abi_major + 6 : offer->abi_major;
   accept->needs_minor = kWay == "minor" ? offer->abi_minor + 1 : 0;
+  accept->built_minor = kWay == "older" ? TN_ABI_OLDEST_MINOR - 1 : TN_ABI_MINOR;
   accept->pointer_bits = kWay == "bits" ? 32 : 8 * sizeof(void*);
   accept->sanitizer = kWay == "sanitizer" ? own_sanitizer() | TN_SAN_MEMORY : own_sanitizer();
   accept->plugin = kWay == "no_plugin" ? nullptr : &kPlugin;
