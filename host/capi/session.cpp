@@ -59,9 +59,9 @@ Status read_field(const std::string& key, const Json& value, Config& config) {
 Result<Config> read_config(std::string_view text) {
   Config config;
   if (text.empty()) return config;
-  Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) return invalid(cat("config: expected a JSON object, got ", text));
-  for (const auto& [key, value] : json.items())
+  Json fields = Json::parse(text, nullptr, false);
+  if (!fields.is_object()) return invalid(cat("config: expected a JSON object, got ", text));
+  for (const auto& [key, value] : fields.items())
     TN_CHECK(read_field(key, value, config));
   return config;
 }
