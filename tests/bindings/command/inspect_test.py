@@ -2,6 +2,7 @@
 """What the `tenon` command says of a model: its work, its layers, a trace of a run."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,16 @@ def test_inspect_says_how_alike_layers_are(tmp_path: Path) -> None:
     assert len(summary["cka"]) == len(summary["values"]) == 2
     refused = tenon("inspect", model, "--similarity")
     assert refused.returncode != 0 and "--data" in refused.stderr
+
+
+def test_bench_says_how_many_threads_ran(tmp_path: Path) -> None:
+    command = ("bench", classifier(tmp_path), "--backend", "onednn", "--rounds", "1")
+    chosen = json.loads(tenon(*command, "--json").stdout)["threads"]
+    assert 1 <= chosen <= len(os.sched_getaffinity(0))
+    assert json.loads(tenon(*command, "--threads", "1", "--json").stdout)["threads"] == 1
+    assert "onednn  fp32  1 thread\n" in tenon(*command, "--threads", "1").stdout
+    on_reference = ("bench", classifier(tmp_path), "--backend", "reference", "--rounds", "1")
+    assert json.loads(tenon(*on_reference, "--json").stdout)["threads"] is None
 
 
 def test_bench_runs_a_graph_with_states_as_any_other(tmp_path: Path) -> None:

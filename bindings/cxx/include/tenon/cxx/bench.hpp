@@ -133,6 +133,14 @@ inline void add_memory(const Json& described, Json* result) {
   (*result)["packed_bytes"] = packed;
 }
 
+// Threads of a run: the most that a partition takes. Null where no backend has threads of its own.
+inline Json threads_of(const Json& described) {
+  int most = 0;
+  for (const Json& part : described.value("partitions", Json::array()))
+    most = std::max(most, part.value("threads", 0));
+  return most > 0 ? Json(most) : Json();
+}
+
 // The JSON of `tenon bench`, without the model's name.
 inline Json bench(const Model& given, const BenchChoice& choice) {
   const SessionPtr& session = given.session();
@@ -151,8 +159,7 @@ inline Json bench(const Model& given, const BenchChoice& choice) {
   if (choice.streams > 1 && !model.states().empty())
     throw Error(TN_INVALID_ARGUMENT, "streams: a model with states runs one request at a time");
   if (choice.streams > 1 && run.threads == 0)
-    run.threads =
-        std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / choice.streams);
+    run.threads = std::max(1, static_cast<int>(session->team->max_threads()) / choice.streams);
   Json options = compile_options(*session, run);
   auto start = std::chrono::steady_clock::now();
   Plan plan(model, options);
@@ -165,7 +172,7 @@ inline Json bench(const Model& given, const BenchChoice& choice) {
   Json described = plan.describe();
   result["backend"] = described["backends"][0];
   result["precision"] = choice.run.precision.empty() ? "fp32" : choice.run.precision;
-  result["threads"] = run.threads > 0 ? Json(run.threads) : Json();
+  result["threads"] = threads_of(described);
   result["streams"] = choice.streams;
   result["inputs"] = Json::object();
   std::vector<Port> ports = model.inputs();

@@ -14,6 +14,7 @@
 #include "tenon/host/progress.h"
 #include "tenon/host/random.h"
 #include "tenon/host/status.h"
+#include "tenon/host/team.h"
 #include "tenon/host/tensor.h"
 
 #include "tenon/cxx/error.hpp"
@@ -36,6 +37,7 @@ class Services {
   const tn_host_progress* progress = nullptr;
   const tn_host_random* random = nullptr;
   const tn_host_status* status = nullptr;
+  const tn_host_team* team = nullptr;
   const tn_host_tensor* tensor = nullptr;
 
  protected:
@@ -54,6 +56,7 @@ class Services {
     find("tenon.host.progress/1", &progress);
     find("tenon.host.random/1", &random);
     find("tenon.host.status/1", &status);
+    find("tenon.host.team/1", &team);
     find("tenon.host.tensor/1", &tensor);
   }
 
