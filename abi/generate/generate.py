@@ -6,7 +6,8 @@ make      tenon.cdef, tenon.json, tenon.rs, layout.c, the host's guards and role
           reference pages, into --out
 compare   against the baseline: a change of what is frozen fails, and one of a draft that older
           plugins would not notice; others are reported
-record    writes the baseline anew, with a line in CHANGELOG.md; what fails to compare wants a new minor
+record    writes the baseline anew, with a line in CHANGELOG.md; what fails to compare wants a new
+          minor
 """
 
 import argparse

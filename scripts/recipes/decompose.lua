@@ -6,7 +6,7 @@ local tn = require "tenon"
 local args = tn.args
 local recipe = tn.recipe {
   name = "decompose", passes = { "decomposer.svd", "decomposer.tucker2" },
-  options = { methods = "svd, tucker2 or both (both)" }, leave = "skip", floats = true, cure = "keep more with --set energy, or train it",
+  options = { methods = "svd, tucker2 or both, as a list (both)" }, leave = "skip", floats = true, cure = "keep more with --set energy, or train it",
 }
 if recipe.described then
   return recipe.described
@@ -15,10 +15,7 @@ end
 local model = recipe.float_model()
 
 -- The thin layers that svd makes are nothing for tucker2; the other way round they would be.
-local methods = args.methods or { "svd", "tucker2" }
-if type(methods) == "string" then
-  methods = { methods }
-end
+local methods = recipe.methods(args.methods or { "svd", "tucker2" }, { "svd", "tucker2" })
 local small, rows, taken, why = model, {}, {}, {}
 for _, method in ipairs(methods) do
   local report

@@ -5,7 +5,7 @@ local tn = require "tenon"
 local args = tn.args
 local recipe = tn.recipe {
   name = "distil", passes = { "trainer.train", "distiller.response" }, cure = "train longer with --set epochs",
-  options = { teacher = "file of the model to learn from" },
+  options = { teacher = { type = "string", description = "file of the model to learn from" } },
 }
 if recipe.described then
   return recipe.described
@@ -15,6 +15,10 @@ for _, key in ipairs({ "data", "teacher" }) do
     error(("recipe distil: %s: expected %s"):format(key == "data" and "--data" or "option " .. key, key == "data" and
       "samples (.npz, .npy, .csv or a folder of images)" or "a model to learn from, as --set teacher=big.onnx"), 0)
   end
+end
+
+if args.loss then
+  error("recipe distil: option loss: the loss is distiller.response, on the teacher's answers; recipe finetune takes others", 0)
 end
 
 local model, teacher = tn.load(args.model), tn.load(args.teacher)

@@ -13,7 +13,9 @@ local recipe = tn.recipe {
   name = "int8", passes = { "quantizer.static", "quantizer.smooth", "quantizer.equalize", "precision.widen" }, leave = "skip", floats = true,
   options = {
     methods = "tried in this order: any of smooth (kept from 1 dB on), equalize, gptq, adaround, correct_bias, or none (smooth, correct_bias)",
-    weak = "layers that alone leave less than this SNR in dB stay in float, where that gains 3 dB (20; 0: none)",
+    weak = {
+      type = "number", description = "layers that alone leave less than this SNR in dB stay in float, where that gains 3 dB (20; 0: none)",
+    },
   },
 }
 if recipe.described then
@@ -31,6 +33,10 @@ local candidates = {
   { name = "mse", observer = "mse" },
   { name = "entropy", observer = "entropy" },
 }
+if args.observer_options and type(args.observer_options) ~= "table" then
+  error(([[recipe int8: option observer_options: expected an object, such as '{"percentile": 99.9}', got '%s']]):format(
+    tostring(args.observer_options)), 0)
+end
 if args.observer or args.observer_options then
   candidates = { { name = args.observer or "mse" } }
 end

@@ -7,7 +7,8 @@ local args = tn.args
 local recipe = tn.recipe {
   name = "prune", passes = { "pruner.structured" },
   options = {
-    fuse = "fold normalizations first (true)", bench = "measure the speed before and after (false)",
+    fuse = { type = "boolean", description = "fold normalizations first (true)" },
+    bench = { type = "boolean", description = "measure the speed before and after (false)" },
   },
   leave = "skip", floats = true, cure = "train it: tenon optimize --recipe finetune",
 }

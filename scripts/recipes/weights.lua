@@ -5,10 +5,13 @@
 local tn = require "tenon"
 local recipe = tn.recipe {
   name = "weights", passes = { "quantizer.weights", "precision.widen" }, floats = true, leave = "skip",
-  options = { gptq = "with bits=4 and --data: rounding by the layers' outputs; default true" },
+  options = { gptq = { type = "boolean", description = "with bits=4 and --data: rounding by the layers' outputs; default true" } },
 }
 local args = tn.args
 local data = not recipe.described and recipe.data()
+if args.gptq and (not data or tonumber(args.bits) ~= 4) then
+  error("recipe weights: option gptq: expected bits=4 and samples to round by (--data), got " .. (data and "other bits" or "no --data"), 0)
+end
 if recipe.described or not data or tonumber(args.bits) ~= 4 or args.gptq == false then
   return recipe.described or recipe.convert("quantizer.weights")
 end

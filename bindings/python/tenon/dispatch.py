@@ -45,6 +45,9 @@ class Dispatched(_core.Dispatch):
         check_nan: bool = False,
         **options: Any,
     ) -> None:
+        if not callable(named_after):
+            got = type(named_after).__name__
+            raise TypeError(f"expected a function or a loaded model, got {got}")
         if cache_size < 1:
             raise ValueError(f"cache_size: expected at least 1, got {cache_size}")
         statics = [static_argnums] if isinstance(static_argnums, int) else list(static_argnums)
@@ -59,6 +62,7 @@ class Dispatched(_core.Dispatch):
         self._warned = False
         self._plan = (backend, precision, threads, options)
         self._parameters = parameter_names(named_after)
+        self.__name__ = type(named_after).__name__  # models and partial functions have no name
         functools.update_wrapper(self, named_after, updated=())
 
     def _axes_of(self, count: int) -> list[int | None]:

@@ -12,6 +12,11 @@ _INNER = re.compile(
 )
 
 
+def for_users(message: str) -> str:
+    """The message without what names the plugin's side of it."""
+    return _INNER.sub("", message)
+
+
 class TenonError(Exception):
     """What failed, in one line: what, where, expected, got.
 
@@ -136,7 +141,7 @@ _CLASSES = {
 
 def from_status(code: int, domain: str, message: str) -> TenonError:
     """The exception for a status; an unknown code gives `UnknownError` with that code."""
-    made = _CLASSES.get(code, UnknownError)(_INNER.sub("", message))
+    made = _CLASSES.get(code, UnknownError)(for_users(message))
     made.code = code
     made.domain = domain
     made.whole = message

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from . import _core
+from .errors import for_users
 
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
 _lock = threading.Lock()
@@ -26,6 +27,8 @@ logger = logging.getLogger("tenon")
 
 def _log(level: int, who: str, message: str) -> None:
     target = logger.getChild(who) if who else logger
+    if not target.isEnabledFor(logging.DEBUG):
+        message = for_users(message)
     target.log(_LEVELS[min(level, 3)], "%s", message)
 
 

@@ -219,3 +219,27 @@ def test_a_smaller_model_is_measured_and_refused(tmp_path: Path, recipe, setting
     refused = optimize(tmp_path, *more, *rank, "--min-snr", 60, recipe=recipe)
     assert refused.returncode == 1 and f"recipe {recipe}: option min_snr" in refused.stderr
     assert not (tmp_path / "small.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "given", "words"),
+    [
+        ("int8", ["weak=abc"], "option weak: expected a number, got 'abc'"),
+        ("int8", ["min_snr=abc"], "option min_snr: expected a number, got 'abc'"),
+        ("int8", ["observer_options={bins=3}"], "option observer_options: expected an object"),
+        ("int8", ["requantize=maybe"], "option requantize: expected true or false, got 'maybe'"),
+        ("int8", ["gain=2", "methods=none"], "option gain: expected a run of quantizer.smooth"),
+        ("int8", ["metric=mse"], "option metric: it is what --max-drop measures"),
+        ("prune", ["bench=maybe"], "option bench: expected true or false, got 'maybe'"),
+        ("decompose", ["methods=cp"], "option methods: expected some of svd, tucker2, or none"),
+        ("decompose", ["methods=svd", "rank_in=2"], "expected a run of decomposer.tucker2"),
+        ("weights", ["gptq=true"], "option gptq: expected bits=4"),
+        ("distil", ["teacher=5"], "option teacher: expected a text, got 5"),
+        ("distil", ["teacher=classifier.onnx", "loss=mse"], "option loss: the loss is distiller."),
+    ],
+)
+def test_what_a_recipe_would_not_heed_is_refused(tmp_path: Path, recipe, given, words) -> None:
+    flags = [flag for one in given for flag in ("--set", one)]
+    result = optimize(tmp_path, "--data", labelled(tmp_path), *flags, recipe=recipe)
+    assert result.returncode == 1 and words in result.stderr.splitlines()[-1], result
+    assert not (tmp_path / "small.onnx").exists()

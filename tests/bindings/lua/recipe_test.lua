@@ -25,6 +25,21 @@ local takes = {}
 for _, one in ipairs(recipe({ describe = true }).described) do takes[one.option] = one.about end
 assert(takes.depth == "how deep" and takes.observer and takes.min_snr and not takes.data)
 
+-- Values of a type that an option does not have, and options that nothing would read, are errors.
+local own = { options = { fast = { type = "boolean", description = "fast" }, name = { type = "string", description = "name" } } }
+fails("recipe mine: option min_snr: expected a number, got 'abc'", function() recipe({ min_snr = "abc" }) end)
+fails("recipe mine: option limit: expected a whole number from 0, got 1.5", function() recipe({ limit = 1.5 }) end)
+fails("recipe mine: option fast: expected true or false, got 'yes'", function() recipe({ fast = "yes" }, own) end)
+fails("recipe mine: option name: expected a text, got 5", function() recipe({ name = 5 }, own) end)
+fails("recipe mine: option name: expected a text, got a list or an object", function() recipe({ name = {} }, own) end)
+fails("recipe mine: option limit: expected samples to compare models on", function() recipe({ limit = 4 }) end)
+fails("recipe mine: option metric: it is what --max-drop measures", function() recipe({ metric = "mse", data = "d" }) end)
+fails("recipe mine: option gain: expected a run of quantizer.smooth, which takes it, got none", function()
+  local other = recipe({ gain = 0.5, output = "never.onnx" }, { passes = { "quantizer.static", "quantizer.smooth" } })
+  other.options("quantizer.static")
+  other.save(nil)
+end)
+
 -- What was given goes to the passes that take it, over the recipe's own choice; losses are components too.
 local options = recipe({ samples = 8, depth = 1 }).options("quantizer.static", { samples = 4, bits = 3 })
 assert(options.samples == 8 and options.depth == nil and options.bits == 3)

@@ -2,6 +2,7 @@
 """Functions traced to graphs: values, the cache, and what is refused."""
 
 import collections
+import functools
 import logging
 
 import numpy as np
@@ -237,3 +238,16 @@ def test_an_array_that_is_filled_anew_is_another_constant():
         return total
 
     assert tn.jit(weighted)(np.float32([1, 2, 3])) == 2 * 321
+
+
+@pytest.mark.parametrize("transform", [tn.jit, tn.grad, tn.vmap, tn.value_and_grad])
+def test_what_is_no_function_is_refused_at_once(transform):
+    with pytest.raises(TypeError, match="expected a function or a loaded model, got int"):
+        transform(5)
+
+
+def test_functions_without_a_name_are_named_by_what_they_are():
+    half = tn.jit(functools.partial(tn.multiply, np.float32(0.5)), cache_size=1)
+    with pytest.warns(RuntimeWarning, match="partial: more than 1 sets of shapes"):
+        assert float(half(np.float32(3))) == 1.5 and half(np.ones(2, "f")).tolist() == [0.5, 0.5]
+    assert repr(half) == "<tenon function partial, 1 compiled>"

@@ -8,9 +8,26 @@ end
 
 -- What any recipe may be asked that compares models.
 local judge_options = {
-  limit = "samples of --data that models are compared on (64)", min_snr = "least signal-to-noise ratio in dB; below it nothing is written",
-  max_drop = "largest drop of the metric; beyond it nothing is written", metric = "metric of max_drop (accuracy)",
+  limit = { type = "integer", description = "samples of --data that models are compared on (64)" },
+  min_snr = { type = "number", description = "least signal-to-noise ratio in dB; below it nothing is written" },
+  max_drop = { type = "number", description = "largest drop of the metric; beyond it nothing is written" },
+  metric = { type = "string", description = "metric of max_drop (accuracy)" },
 }
+
+-- What the values of a type of option are, as messages say it.
+local kinds = {
+  number = { "a number", function(value) return type(value) == "number" end },
+  integer = { "a whole number from 0", function(value) return type(value) == "number" and value >= 0 and value % 1 == 0 end },
+  boolean = { "true or false", function(value) return type(value) == "boolean" end },
+  string = { "a text", function(value) return type(value) == "string" end },
+}
+
+local function refuse_kind(recipe, key, option, value)
+  local kind = kinds[option.type]
+  if not kind or kind[2](value) then return end
+  local got = type(value) == "string" and "'" .. value .. "'" or type(value) == "table" and "a list or an object" or tostring(value)
+  error(string.format("recipe %s: option %s: expected %s, got %s", recipe, key, kind[1], got), 0)
+end
 
 -- The layers that lose most, which are named in a warning.
 local function weakest_of(compared)
@@ -199,10 +216,10 @@ local function refuse_unknown(name, args, known)
 end
 
 -- What a script for `tenon optimize` takes. A recipe writes its model by `save(model)`, so that --dry-run writes none. spec: name, passes (ids of components whose options it takes, all of them), options (its
--- own: a description each), leave (the option that leaves nodes as they are) and cure (what helps besides), for warnings; floats (it
+-- own: a description each, or { type, description } with a type of number, integer, boolean or string that is checked), leave (the option that leaves nodes as they are) and cure (what helps besides), for warnings; floats (it
 -- begins with a float model, for what is quantized already there is --requantize); first and last, passes around that of `convert(id, options)`,
 -- which is a whole recipe.
--- An option that is not used is an error. Of the result, `options(id, table)` is the table with what was given for that
+-- An option that is not used is an error, at the latest when the model is saved. Of the result, `options(id, table)` is the table with what was given for that
 -- component, `mixed(whole, data, make, sensitivity)` is what mixed.lua says, `joined(a, b)` two lists as one, `methods(given, known)` the
 -- list of an option that names some of these; `load()` is the model, `float_model()` that in float32, normalised and folded; `judge(before, after, data)`, `trained(before, after, data, metric)`, `result(before, after, judged, more)` and `parts(data)` are above; with `described`, a table, the script is only asked what it
 -- takes and returns that.
@@ -216,10 +233,15 @@ function tn.recipe(spec)
       if key ~= "data" then known[key] = option.description or "" end
     end
   end
-  for _, own in ipairs({ judge_options, spec.options or {} }) do
-    for key, about in pairs(own) do known[key] = about end
+  local own = {}
+  if spec.floats then
+    own.requantize = { type = "boolean", description = "a quantized model becomes one of floats first: --requantize (false)" }
   end
-  if spec.floats then known.requantize = "a quantized model becomes one of floats first: --requantize (false)" end
+  local measures = known.metric ~= nil -- without max_drop too
+  for _, some in ipairs({ judge_options, spec.options or {} }) do
+    for key, option in pairs(some) do own[key] = type(option) == "table" and option or { description = option } end
+  end
+  for key, option in pairs(own) do known[key] = option.description end
   for key, about in pairs(known) do described[#described + 1] = { option = key, about = about } end
   table.sort(described, function(a, b) return a.option < b.option end)
   local given = {}
@@ -227,11 +249,35 @@ function tn.recipe(spec)
     if not ({ model = true, output = true, data = true, data_options = true, json = true, describe = true, dry_run = true })[key] then given[key] = value end
   end
   refuse_unknown(spec.name, given, known)
+  local used = {}
+  for key, option in pairs(own) do
+    used[key] = true
+    if given[key] ~= nil then refuse_kind(spec.name, key, option, given[key]) end
+  end
+  if given.limit and not args.data then
+    error(("recipe %s: option limit: expected samples to compare models on, got no --data"):format(spec.name), 0)
+  end
+  if given.metric and not given.max_drop and not measures then
+    error(("recipe %s: option metric: it is what --max-drop measures, and that is not given"):format(spec.name), 0)
+  end
+  -- What belongs to a pass that did not run has had no effect, which the user did not mean.
+  local function refuse_unused()
+    for key in pairs(given) do
+      local of = {}
+      for _, id in ipairs(spec.passes) do
+        if taken[id][key] then of[#of + 1] = id end
+      end
+      if not used[key] then
+        error(string.format("recipe %s: option %s: expected a run of %s, which takes it, got none with the other options; nothing was written",
+          spec.name, key, table.concat(of, " or ")), 0)
+      end
+    end
+  end
   local recipe = { described = args.describe and described or nil, parts = parts_of }
   function recipe.options(id, options)
     options = options or {}
     for key in pairs(taken[id] or fail("recipe.options: ", id, " is none of the recipe's components")) do
-      if key ~= "data" and given[key] ~= nil then options[key] = given[key] end
+      if key ~= "data" and given[key] ~= nil then options[key], used[key] = given[key], true end
     end
     return options
   end
@@ -259,6 +305,7 @@ function tn.recipe(spec)
   end
   -- Writes the model, or, with --dry-run, says what it would save.
   function recipe.save(model)
+    refuse_unused()
     if not args.dry_run then return model:save(args.output) end
     saving(args, tn.load(args.model), model)
   end
