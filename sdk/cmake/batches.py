@@ -11,6 +11,7 @@ where this tree's format has the declarations of a namespace.
 """
 
 import os
+import pickle
 import re
 import sys
 from dataclasses import dataclass, field
@@ -62,82 +63,143 @@ def declared(text: str) -> set[str]:
 
 
 @dataclass
+class Facts:
+    """What the text of one file says, whoever includes it."""
+
+    said: set[str]
+    functions: set[str]
+    macros: set[str]
+    included: list[str]  # names of headers, as they are written
+    declared: set[str] = field(default_factory=set)  # of sources alone, from here on
+    fixed: set[str] = field(default_factory=set)  # names that a macro cannot rename
+    headers: list[tuple[str, bool]] = field(default_factory=list)  # outside of #if; in <>
+    is_alone: bool = False  # a macro of its own is meant for a header
+
+
+@dataclass
 class File:
     path: Path
     declared: set[str]
     said: set[str]
     fixed: set[str]  # of the declared ones: not to be renamed
     headers: list[str]  # as the batch includes them
-    seen: set[Path]  # headers of the tree that the file sees
+    seen: set[str]  # headers of the tree that the file sees
     called: set[str]  # what it and its headers say of their functions: no other may overload them
-    alone: bool  # a macro of its own is meant for a header
+    alone: bool
 
 
-@dataclass
-class Header:
-    said: set[str]
-    functions: set[str]
-    macros: set[str]
-    included: list[Path]
+class Reader:
+    """Facts of files. Those of files that have not changed come from the run before."""
+
+    def __init__(self, kept: Path | None = None) -> None:
+        self.kept = kept
+        own = os.stat(__file__)
+        self.version = (sys.version, own.st_mtime_ns, own.st_size)
+        self.old: dict[str, tuple[tuple[int, int], Facts]] = {}
+        self.new: dict[str, tuple[tuple[int, int], Facts]] = {}
+        if kept is None or not kept.exists():
+            return
+        try:
+            version, old = pickle.loads(kept.read_bytes())
+            if version == self.version:
+                self.old = old
+        except (OSError, ValueError, TypeError, EOFError, AttributeError, pickle.PickleError):
+            pass  # damaged: all is read
+
+    def facts(self, path: str) -> Facts:
+        if path not in self.new:
+            about = os.stat(path)
+            stamp = (about.st_mtime_ns, about.st_size)
+            known = self.old.get(path)
+            if known is None or known[0] != stamp:
+                text = Path(path).read_text()
+                is_source = path.endswith(".cpp")
+                known = (stamp, source_facts(text) if is_source else header_facts(text))
+            self.new[path] = known
+        return self.new[path][1]
+
+    def keep(self) -> None:
+        if self.kept is not None and self.new != self.old:
+            made = self.kept.with_suffix(f".{os.getpid()}")
+            made.write_bytes(pickle.dumps((self.version, self.new), pickle.HIGHEST_PROTOCOL))
+            made.replace(self.kept)
 
 
 class Headers:
     """The headers of the tree: what each says, and which others come with it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, reader: Reader | None = None) -> None:
         self.root = root
-        self.named: dict[str, list[Path]] = {}
+        self.reader = reader or Reader()
+        self.named: dict[str, list[str]] = {}
         for folder, inner, files in os.walk(root):
             inner[:] = [name for name in inner if name not in ("build", ".git", ".venv", ".cache")]
             for name in files:
                 if name.endswith((".h", ".hpp")):
-                    self.named.setdefault(name, []).append(Path(folder) / name)
-        self.read: dict[Path, Header] = {}
+                    self.named.setdefault(name, []).append(os.path.join(folder, name))
+        self.behind: dict[str, list[str]] = {}
 
-    def find(self, name: str, user: Path) -> list[Path]:
-        """What `#include` of this name in `user` may mean: the one beside it, or any so named."""
+    def find(self, name: str, folder: str) -> list[str]:
+        """What `#include` of this name in `folder` may mean: the one there, or any so named."""
         found = self.named.get(name.rsplit("/", 1)[-1], [])
-        beside = os.path.normpath(user.parent / name)
+        beside = os.path.normpath(os.path.join(folder, name))
         tail = "/" + name.replace("../", "")
-        ends = [path for path in found if str(path).endswith(tail)]
-        return [path for path in found if str(path) == beside] or ends
+        return [beside] if beside in found else [path for path in found if path.endswith(tail)]
 
-    def of(self, path: Path) -> Header:
-        if path not in self.read:
-            text = path.read_text()
-            functions, macros = set(FUNCTION.findall(text)), set(MACRO.findall(text))
-            self.read[path] = Header(words(text), functions, macros, self.included(path, text))
-        return self.read[path]
+    def included(self, path: str) -> list[str]:
+        if path not in self.behind:
+            folder, names = os.path.dirname(path), self.reader.facts(path).included
+            self.behind[path] = [header for name in names for header in self.find(name, folder)]
+        return self.behind[path]
 
-    def included(self, path: Path, text: str) -> list[Path]:
-        names = (found[1] or found[2] for found in INCLUDE.finditer(text))
-        return [header for name in names for header in self.find(name, path)]
-
-    def seen(self, path: Path, text: str) -> set[Path]:
-        seen: set[Path] = set()
-        left = self.included(path, text)
+    def seen(self, path: str) -> set[str]:
+        seen: set[str] = set()
+        left = list(self.included(path))
         while left:
             header = left.pop()
             if header not in seen:
                 seen.add(header)
-                left += self.of(header).included
+                left += self.included(header)
         return seen
 
-    def said(self, headers: set[Path]) -> set[str]:
-        return set().union(*(self.of(header).said for header in headers))
+    def said(self, headers: set[str]) -> set[str]:
+        return set().union(*(self.reader.facts(header).said for header in headers))
 
-    def functions(self, headers: set[Path]) -> set[str]:
-        return set().union(*(self.of(header).functions for header in headers))
+    def functions(self, headers: set[str]) -> set[str]:
+        return set().union(*(self.reader.facts(header).functions for header in headers))
 
-    def macros(self, headers: set[Path]) -> set[str]:
-        return set().union(*(self.of(header).macros for header in headers))
+    def macros(self, headers: set[str]) -> set[str]:
+        return set().union(*(self.reader.facts(header).macros for header in headers))
 
 
 def words(text: str) -> set[str]:
     return set(WORD.findall(STRINGS_AND_COMMENTS.sub("", text)))
 
 
-def headers_of(path: Path, root: Path, text: str) -> list[str]:
+def header_facts(text: str) -> Facts:
+    included = [found[1] or found[2] for found in INCLUDE.finditer(text)]
+    return Facts(words(text), set(FUNCTION.findall(text)), set(MACRO.findall(text)), included)
+
+
+def source_facts(text: str) -> Facts:
+    text = RAW.sub('""', text)
+    code = STRINGS_AND_COMMENTS.sub("", text)
+    facts = header_facts(text)
+    facts.declared = declared(text)
+    own = set(NAMESPACE.findall(code))
+    members = {name for space, name in MEMBER.findall(code) if space not in own}
+    facts.fixed = members | set(MADE_TEXT.findall(code)) | set(OVERRIDE.findall(code)) | own
+    for line in DIRECTIVE.findall(code):
+        facts.fixed |= set(WORD.findall(line))
+    quoted = [found[2] for found in INCLUDE.finditer(text) if found[2]]
+    if any(not name.endswith((".h", ".hpp")) for name in quoted):
+        facts.fixed |= facts.declared  # text that is included in place says more
+    facts.headers = headers_of(text)
+    facts.is_alone = -1 < text.find("#define ") < text.rfind("#include ")
+    return facts
+
+
+def headers_of(text: str) -> list[tuple[str, bool]]:
     headers, depth = [], 0
     for line in text.splitlines():
         if line.startswith("#if"):
@@ -145,40 +207,30 @@ def headers_of(path: Path, root: Path, text: str) -> list[str]:
         elif line.startswith("#endif"):
             depth -= 1
         elif depth == 0 and (found := INCLUDE.match(line)):
-            near = path.parent / (found[2] or "")
-            if found[1]:
-                headers.append(f"<{found[1]}>")
-            elif near.suffix in (".h", ".hpp"):
-                beside = near.exists()
-                name = near.resolve().relative_to(root).as_posix() if beside else found[2]
-                headers.append(f'"{name}"')
+            name = found[1] or found[2]
+            if found[1] or name.endswith((".h", ".hpp")):
+                headers.append((name, found[1] is not None))
     return headers
 
 
 def read(path: Path, tree: Headers) -> File:
-    text = RAW.sub('""', path.read_text())
-    code = STRINGS_AND_COMMENTS.sub("", text)
-    names, said = declared(text), words(text)
-    own = set(NAMESPACE.findall(code))
-    members = {name for space, name in MEMBER.findall(code) if space not in own}
-    fixed = members | set(MADE_TEXT.findall(code)) | set(OVERRIDE.findall(code)) | own
-    seen = tree.seen(path, text)
-    fixed |= tree.functions(seen)  # an overload of a header's function is called by one name
-    for line in DIRECTIVE.findall(code):
-        fixed |= set(WORD.findall(line))
-    quoted = [found[2] for found in INCLUDE.finditer(text) if found[2]]
-    if any(not name.endswith((".h", ".hpp")) for name in quoted):
-        fixed = names  # text that is included in place says more
-    first_macro, last_header = text.find("#define "), text.rfind("#include ")
+    facts, seen = tree.reader.facts(str(path)), tree.seen(str(path))
+    functions = tree.functions(seen)  # an overload of a header's function is called by one name
+    headers = []
+    for name, is_system in facts.headers:
+        near = path.parent / name
+        if not is_system and near.exists():
+            name = near.resolve().relative_to(tree.root).as_posix()
+        headers.append(f"<{name}>" if is_system else f'"{name}"')
     return File(
         path,
-        names,
-        said,
-        names & fixed,
-        headers_of(path, tree.root, text),
+        facts.declared,
+        facts.said,
+        facts.declared & (facts.fixed | functions),
+        headers,
         seen,
-        (said | tree.said(seen)) & tree.functions(seen),
-        -1 < first_macro < last_header,
+        (facts.said | tree.said(seen)) & functions,
+        facts.is_alone,
     )
 
 
@@ -240,7 +292,8 @@ def write(path: Path, text: str) -> None:
 def main(root: Path, size: int, listed: Path) -> None:
     """listed: a line for each target, `name|build folder|sources that stay|sources to batch`."""
     out = []
-    tree = Headers(root)
+    reader = Reader(listed.with_suffix(".facts"))
+    tree = Headers(root, reader)
     for line in listed.read_text().splitlines():
         target, folder, kept, given = line.split("|")
         sources = kept.split(",") if kept else []
@@ -255,6 +308,7 @@ def main(root: Path, size: int, listed: Path) -> None:
         text = ";".join(sources)
         out.append(f'set_property(TARGET {target} PROPERTY SOURCES "{text}")\n')
     write(listed.with_suffix(".cmake"), "".join(out))
+    reader.keep()
 
 
 if __name__ == "__main__":
