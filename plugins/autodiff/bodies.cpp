@@ -28,24 +28,32 @@ Result<Value> Body::capture(Value outer, std::vector<Value>& captured) const {
   return input(outer.type());
 }
 
-Result<std::vector<Value>> copy_into(EditView edit, Graph body, const std::vector<Value>& inputs) {
+Result<std::vector<Value>> copy_into(EditView edit,
+                                     Graph body,
+                                     const std::vector<Value>& inputs,
+                                     std::vector<Value>* inside) {
   std::vector<Value> theirs = body.inputs(), results = body.outputs(), out;
   if (theirs.size() != inputs.size())
     return invalid(cat("body: expected ", inputs.size(), " inputs, got ", theirs.size()));
   std::vector<tn_value_id> map;
   for (size_t i = 0; i < theirs.size(); ++i)
     map.insert(map.end(), {theirs[i].id, inputs[i].id});
-  size_t given = map.size();
+  size_t given = map.size(), n_results = results.size();
+  if (inside) results.insert(results.end(), inside->begin(), inside->end());
   for (Value result : results)
     map.insert(map.end(), {result.id, 0});
   TN_CHECK(services.edit->splice(edit.raw, body.raw, {}, map.data(), map.size() / 2));
   for (size_t i = 0; i < results.size(); ++i)
     out.push_back(edit.value(map[given + 2 * i + 1]));
+  if (inside) inside->assign(out.begin() + static_cast<std::ptrdiff_t>(n_results), out.end());
+  out.resize(n_results);
   return out;
 }
 
-Result<std::vector<Value>> Body::copy(Graph body, const std::vector<Value>& inputs) const {
-  return copy_into(edit, body, inputs);
+Result<std::vector<Value>> Body::copy(Graph body,
+                                      const std::vector<Value>& inputs,
+                                      std::vector<Value>* inside) const {
+  return copy_into(edit, body, inputs, inside);
 }
 
 Status Body::output(Value value) const {

@@ -8,8 +8,12 @@ namespace tenon::autodiff {
 
 Graph body_of(Node node, std::string_view attribute);  // raw is NULL: there is none
 
-// Copies the nodes of a body in, on these inputs; what stands for its outputs comes back.
-Result<std::vector<Value>> copy_into(EditView edit, Graph body, const std::vector<Value>& inputs);
+// Copies the nodes of a body in, on these inputs; what stands for its outputs comes back. inside:
+// values of the body that become their copies.
+Result<std::vector<Value>> copy_into(EditView edit,
+                                     Graph body,
+                                     const std::vector<Value>& inputs,
+                                     std::vector<Value>* inside = nullptr);
 
 // A graph in the making; it is a body when finish has succeeded.
 struct Body {
@@ -20,7 +24,9 @@ struct Body {
   Result<Value> input(const Type& type) const;
   // A constant of the outer graph stays one; anything else is an input, and `captured` names it.
   Result<Value> capture(Value outer, std::vector<Value>& captured) const;
-  Result<std::vector<Value>> copy(Graph body, const std::vector<Value>& inputs) const;
+  Result<std::vector<Value>> copy(Graph body,
+                                  const std::vector<Value>& inputs,
+                                  std::vector<Value>* inside = nullptr) const;
   // An output; an input or a constant that is handed straight on gets a node of its own.
   Status output(Value value) const;
   Status finish();

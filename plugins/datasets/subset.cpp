@@ -31,6 +31,10 @@ class Subset {
     if (size == TN_SIZE_UNKNOWN)
       return unsupported(
           cat(out.data_.id(), " is a stream of unknown length: no part of it can be taken"));
+    if (options.has("samples")) {
+      TN_CHECK(out.take(options, size));
+      return Result<Subset>(std::move(out));
+    }
     double low = options.number("from"), high = options.number("to", 1);
     if (low > high)
       return invalid(cat("option from: expected at most option to (", high, "), got ", low));
@@ -70,6 +74,20 @@ class Subset {
   }
 
  private:
+  // These samples, in this order.
+  Status take(const Options& options, uint64_t size) {
+    bool is_cut = options.number("from") > 0 || options.number("to", 1) < 1 ||
+                  options.integer("skip") > 0 || options.has("count") || options.has("seed");
+    if (is_cut)
+      return invalid("option samples: expected it without from, to, skip, count and seed");
+    for (int64_t at : ints_of(options.get("samples"))) {
+      if (at < 0 || static_cast<uint64_t>(at) >= size)
+        return invalid(
+            cat("option samples: expected numbers of samples below ", size, ", got ", at));
+      order_.push_back(static_cast<uint64_t>(at));
+    }
+    return order_.empty() ? invalid("option samples: expected at least one, got none") : Status();
+  }
   const tn_dataset* table() const { return data_.table<tn_dataset>(); }
   Component data_;
   std::vector<uint64_t> order_;
@@ -89,5 +107,6 @@ TENON_DATASET(subset,
     "to": {"type": "number", "minimum": 0, "maximum": 1, "default": 1, "description": "end, as a fraction"},
     "skip": {"type": "integer", "minimum": 0, "default": 0, "description": "samples to leave out after from"},
     "count": {"type": "integer", "minimum": 1, "description": "samples to keep; default: all to the end"},
-    "seed": {"type": "integer", "minimum": 0, "description": "shuffles all samples first; default: their order"}},
+    "seed": {"type": "integer", "minimum": 0, "description": "shuffles all samples first; default: their order"},
+    "samples": {"type": ["array", "integer"], "items": {"type": "integer", "minimum": 0}, "description": "in place of the others: the numbers of the samples, in the order that they get"}},
   "required": ["data"]})")

@@ -73,8 +73,9 @@ void gru_step(Step& s) {
     return b.op("Slice", {s.r, b.ints({from * s.hidden}), b.ints({to * s.hidden}), b.ints({1})});
   };
   Value both = b.op("MatMul", {s.h, columns(0, 2)});
-  Value update = s.bent(0, b.add(s.gate(s.x, 0), s.gate(both, 0)));
-  Value reset = s.bent(0, b.add(s.gate(s.x, 1), s.gate(both, 1)));
+  std::vector<Value> x = s.gates(s.x, 3), h = s.gates(both, 2);
+  Value update = s.bent(0, b.add(x[0], h[0]));
+  Value reset = s.bent(0, b.add(x[1], h[1]));
   Value recurrent;
   if (s.node.attr_int("linear_before_reset") != 0) {
     recurrent = b.op("MatMul", {s.h, columns(2, 3)});
@@ -82,20 +83,21 @@ void gru_step(Step& s) {
   } else {
     recurrent = b.op("MatMul", {b.mul(reset, s.h), columns(2, 3)});
   }
-  Value candidate = s.bent(1, b.add(s.gate(s.x, 2), recurrent));
+  Value candidate = s.bent(1, b.add(x[2], recurrent));
   s.h = b.add(candidate, b.mul(update, b.sub(s.h, candidate)));
 }
 void lstm_step(Step& s) {
   Builder& b = s.b;
   Value all = b.add(s.x, b.op("MatMul", {s.h, s.r}));
-  auto gate = [&](int64_t which, int64_t peephole, Value cell) {
-    Value x = s.gate(all, which);
-    return s.extra ? b.add(x, b.mul(s.gate(s.extra, peephole), cell)) : x;
+  std::vector<Value> x = s.gates(all, 4);
+  std::vector<Value> peepholes = s.extra ? s.gates(s.extra, 3) : std::vector<Value>();
+  auto gate = [&](size_t which, size_t peephole, Value cell) {
+    return s.extra ? b.add(x[which], b.mul(peepholes[peephole], cell)) : x[which];
   };
   Value in = s.bent(0, gate(0, 0, s.c));
   Value forget = s.node.attr_int("input_forget") != 0 ? b.sub(b.number(1, in.dtype()), in)
                                                       : s.bent(0, gate(2, 2, s.c));
-  s.c = b.add(b.mul(forget, s.c), b.mul(in, s.bent(1, s.gate(all, 3))));
+  s.c = b.add(b.mul(forget, s.c), b.mul(in, s.bent(1, x[3])));
   s.h = b.mul(s.bent(0, gate(1, 1, s.c)), applied(b, s.activations[2], s.c));
 }
 

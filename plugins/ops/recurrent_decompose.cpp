@@ -179,9 +179,12 @@ class Unrolled {
 
 }  // namespace
 
-Value Step::gate(Value from, int64_t which) const {
-  return b.op("Slice",
-              {from, b.ints({which * hidden}), b.ints({(which + 1) * hidden}), b.ints({-1})});
+std::vector<Value> Step::gates(Value from, uint64_t n) const {
+  Node split = b.node({.type = "Split",
+                       .inputs = {from, b.ints(std::vector<int64_t>(n, hidden))},
+                       .attrs = {{"axis", -1}},
+                       .n_outputs = n});
+  return split ? split.outputs() : std::vector<Value>(n);
 }
 Value Step::bent(size_t activation, Value sum) const {
   if (double limit = node.attr_float("clip"); limit > 0)

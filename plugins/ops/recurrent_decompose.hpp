@@ -17,7 +17,9 @@ struct Step {
   Value r;      // [hidden, gates*hidden]
   Value extra;  // LSTM's peepholes, or GRU's bias that comes before its reset gate; or falsy
 
-  Value gate(Value from, int64_t which) const;     // of a row of gates along the last axis
+  // So many gates, side by side along the last axis. One node: its gradient puts them side by side
+  // again, where that of slices would add padded ones.
+  std::vector<Value> gates(Value from, uint64_t n) const;
   Value bent(size_t activation, Value sum) const;  // clipped, then through an activation
 };
 using CellStep = void (*)(Step&);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scan.
 #include <algorithm>
+#include <optional>
 
 #include "bodies.hpp"
 #include "sampling.hpp"
@@ -48,6 +49,20 @@ Status scan_shape(EditView edit, Node node) {
   return {};
 }
 
+// Whether a slice along the axis is memory in one piece.
+bool is_one_piece(uint32_t dtype, int64_t axis) {
+  return axis == 0 && dl_dtype(dtype).bits >= 8;
+}
+
+// Slice `index` of all along the first axis, where it lies.
+DenseView slice_in(const DLTensor& all, int64_t index) {
+  std::vector<int64_t> shape = to_vector(shape_of(all));
+  shape.erase(shape.begin());
+  DenseView out(dtype_of(all), shape);
+  uint64_t bytes = bytes_of(dtype_of(all), element_count(*out));
+  return DenseView(dtype_of(all), shape, data_of<char>(all) + static_cast<uint64_t>(index) * bytes);
+}
+
 // Slice `index` along `axis`, as a tensor of its own.
 Result<Tensor> slice_of(const Call& call, const DLTensor& in, int64_t axis, int64_t index) {
   std::vector<int64_t> shape = to_vector(shape_of(in));
@@ -61,6 +76,161 @@ Result<Tensor> slice_of(const Call& call, const DLTensor& in, int64_t axis, int6
   return made;
 }
 
+bool is_alike(const DLTensor& a, const DLTensor& b) {
+  return dtype_of(a) == dtype_of(b) && std::ranges::equal(shape_of(a), shape_of(b));
+}
+
+// Where the steps of a Scan write. A state has two buffers, of which a step reads one and writes
+// the other; what is collected along the first axis goes to its place in the output at once.
+class StepResults {
+ public:
+  StepResults(const Call& call, size_t n_states, size_t n_out, int64_t length)
+      : call_(call), length_(length), states_(n_states), collected_(n_out - n_states) {
+    std::vector<int64_t> axes = call.node().attr_ints("scan_output_axes"),
+                         ways = call.node().attr_ints("scan_output_directions");
+    for (size_t i = 0; i < collected_.size(); ++i) {
+      collected_[i].axis = at_or(axes, i, 0);
+      collected_[i].is_reversed = at_or(ways, i, 0) != 0;
+    }
+  }
+  StepResults(const StepResults&) = delete;
+  StepResults& operator=(const StepResults&) = delete;
+
+  Status run(const tn_body& body, const std::vector<DLTensor>& in, int64_t step) {
+    step_ = step;
+    n_given_ = 0;
+    std::vector<const DLTensor*> pointers;
+    for (const DLTensor& tensor : in)
+      pointers.push_back(&tensor);
+    TN_CHECK(Status(body.run(body.ctx, pointers.data(), pointers.size(), &raw_)));
+    size_t n_out = states_.size() + collected_.size();
+    if (n_given_ >= n_out) return {};
+    return invalid(cat("body: expected ", n_out, " outputs, got ", n_given_));
+  }
+  // After the step that ran last.
+  DLTensor state(size_t i) const { return states_[i].buffers[step_ % 2].dl(); }
+
+  Status finish() {
+    std::vector<Value> declared = graph_of(call_.node(), "body").outputs();
+    for (size_t i = 0; i < collected_.size(); ++i) {
+      const Collected& one = collected_[i];
+      if (one.whole) continue;
+      TN_CHECK(join(call_, states_.size() + i, one.items, one.axis, one.is_reversed,
+                    declared[states_.size() + i]));
+    }
+    return {};
+  }
+
+ private:
+  struct State {
+    Tensor buffers[2];
+  };
+  struct Collected {
+    int64_t axis = 0;
+    bool is_reversed = false;
+    std::optional<DLTensor> whole;
+    std::optional<DenseView> slice;
+    std::vector<Tensor> items;  // where it is not collected in place
+  };
+
+  static tn_status* give(void* self, uint64_t i, const DLTensor* proto, DLTensor* out) {
+    return guard([&]() -> Status {
+      auto& results = *static_cast<StepResults*>(self);
+      results.n_given_ = std::max<size_t>(results.n_given_, i + 1);
+      size_t n_states = results.states_.size();
+      if (i < n_states) return results.give_state(results.states_[i], *proto, out);
+      return results.give_slice(i, results.collected_.at(i - n_states), *proto, out);
+    });
+  }
+
+  Status give_state(State& state, const DLTensor& proto, DLTensor* out) const {
+    Tensor& mine = state.buffers[step_ % 2];
+    if (!mine || !is_alike(mine.dl(), proto)) {
+      TN_TRY(made, Tensor::zeros(call_.ctx(), dtype_of(proto), shape_of(proto)));
+      mine = std::move(made);
+    }
+    *out = mine.dl();
+    return {};
+  }
+
+  Status give_slice(uint64_t i, Collected& one, const DLTensor& proto, DLTensor* out) const {
+    if (!is_one_piece(dtype_of(proto), one.axis)) {
+      TN_TRY(made, Tensor::zeros(call_.ctx(), dtype_of(proto), shape_of(proto)));
+      *out = made.dl();
+      one.items.push_back(std::move(made));
+      return {};
+    }
+    if (!one.whole) {
+      std::vector<int64_t> shape = to_vector(shape_of(proto));
+      shape.insert(shape.begin(), length_);
+      TN_TRY(whole, call_.out(i, dtype_of(proto), shape));
+      one.whole = whole;
+    }
+    one.slice = slice_in(*one.whole, one.is_reversed ? length_ - 1 - step_ : step_);
+    if (!is_alike(**one.slice, proto))
+      return invalid("scan outputs: expected one shape in all iterations");
+    *out = **one.slice;
+    return {};
+  }
+
+  const Call& call_;
+  int64_t length_, step_ = 0;
+  size_t n_given_ = 0;
+  std::vector<State> states_;
+  std::vector<Collected> collected_;
+  tn_outputs raw_{this, give};
+};
+
+// The slices that the steps read.
+class Slices {
+ public:
+  Slices(const Call& call, size_t first, size_t count) : call_(call), first_(first) {
+    axes_ = call.node().attr_ints("scan_input_axes");
+    axes_.resize(count);
+    backwards_ = call.node().attr_ints("scan_input_directions");
+  }
+  // The number of steps.
+  Result<int64_t> length() {
+    int64_t length = -1;
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      const DLTensor& in = call_.in(first_ + i);
+      TN_TRY(axis, axis_in(axes_[i], static_cast<size_t>(in.ndim), "scan_input_axes"));
+      axes_[i] = axis;
+      if (length >= 0 && in.shape[axis] != length)
+        return invalid(
+            cat("scan input ", i, ": expected ", length, " steps, got ", in.shape[axis]));
+      length = in.shape[axis];
+    }
+    return length;
+  }
+  // Behind what is there; they live until the next call.
+  Status add(std::vector<DLTensor>& to, int64_t step, int64_t length) {
+    views_.clear();
+    views_.reserve(axes_.size());
+    copies_.clear();
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      const DLTensor& all = call_.in(first_ + i);
+      int64_t at = at_or(backwards_, i, 0) ? length - 1 - step : step;
+      if (is_one_piece(dtype_of(all), axes_[i])) {
+        views_.push_back(slice_in(all, at));
+        to.push_back(*views_.back());
+      } else {
+        TN_TRY(copy, slice_of(call_, all, axes_[i], at));
+        to.push_back(copy.dl());
+        copies_.push_back(std::move(copy));
+      }
+    }
+    return {};
+  }
+
+ private:
+  const Call& call_;
+  size_t first_;
+  std::vector<int64_t> axes_, backwards_;
+  std::vector<DenseView> views_;
+  std::vector<Tensor> copies_;
+};
+
 Status scan_ref(const Call& call) {
   TN_TRY(body, body_of(call, "body"));
   Node node = call.node();
@@ -69,52 +239,23 @@ Status scan_ref(const Call& call) {
   if (scanned < 1 || call.n_in() < scanned + captures ||
       node.n_outputs() < call.n_in() - scanned - captures)
     return invalid("expected states, then num_scan_inputs inputs");
-  size_t n_states = call.n_in() - scanned - captures, n_out = node.n_outputs();
-  std::vector<int64_t> axes = node.attr_ints("scan_input_axes");
-  std::vector<int64_t> backwards = node.attr_ints("scan_input_directions");
-  std::vector<DLTensor> states;
-  for (size_t i = 0; i < n_states; ++i)
-    states.push_back(call.in(i));
-  int64_t length = -1;
-  for (size_t i = 0; i < scanned; ++i) {
-    const DLTensor& in = call.in(n_states + i);
-    TN_TRY(axis, axis_in(at_or(axes, i, 0), static_cast<size_t>(in.ndim), "scan_input_axes"));
-    axes.resize(std::max(axes.size(), i + 1));
-    axes[i] = axis;
-    if (length >= 0 && in.shape[axis] != length)
-      return invalid(cat("scan input ", i, ": expected ", length, " steps, got ", in.shape[axis]));
-    length = in.shape[axis];
-  }
-  std::vector<Tensor> held;
-  std::vector<std::vector<Tensor>> scans(n_out - n_states);
+  size_t n_states = call.n_in() - scanned - captures;
+  Slices slices(call, n_states, scanned);
+  TN_TRY(length, slices.length());
+  StepResults results(call, n_states, node.n_outputs(), length);
   for (int64_t step = 0; step < length; ++step) {
     TN_CHECK(call.cancel().check());
-    std::vector<DLTensor> in = states;
-    std::vector<Tensor> slices;
-    for (size_t i = 0; i < scanned; ++i) {
-      int64_t at = at_or(backwards, i, 0) ? length - 1 - step : step;
-      TN_TRY(slice, slice_of(call, call.in(n_states + i), axes[i], at));
-      slices.push_back(slice);
-      in.push_back(slice.dl());
-    }
+    std::vector<DLTensor> in;
+    for (size_t i = 0; i < n_states; ++i)
+      in.push_back(step == 0 ? call.in(i) : results.state(i));
+    TN_CHECK(slices.add(in, step, length));
     for (uint64_t c = call.n_in() - captures; c < call.n_in(); ++c)
       in.push_back(call.in(c));
-    TN_TRY(results, run_body(call, *body, in, n_out));
-    held = results;
-    for (size_t s = 0; s < n_states; ++s)
-      states[s] = held[s].dl();
-    for (size_t s = 0; s < scans.size(); ++s)
-      scans[s].push_back(results[n_states + s]);
+    TN_CHECK(results.run(*body, in, step));
   }
-  for (size_t s = 0; s < n_states; ++s)
-    TN_CHECK(copy_out(call, s, states[s]));
-  std::vector<int64_t> out_axes = node.attr_ints("scan_output_axes");
-  std::vector<int64_t> out_backwards = node.attr_ints("scan_output_directions");
-  std::vector<Value> declared = graph_of(node, "body").outputs();
-  for (size_t s = 0; s < scans.size(); ++s)
-    TN_CHECK(join(call, n_states + s, scans[s], at_or(out_axes, s, 0),
-                  at_or(out_backwards, s, 0) != 0, declared[n_states + s]));
-  return {};
+  for (size_t i = 0; i < n_states; ++i)
+    TN_CHECK(copy_out(call, i, length == 0 ? call.in(i) : results.state(i)));
+  return results.finish();
 }
 
 Result<Node> scan_sample(EditView edit, uint64_t seed) {

@@ -5,9 +5,9 @@
 // step.
 #include <algorithm>
 
-#include "tenon/sdk/build.hpp"
 #include "tenon/sdk/role/optimizer.hpp"
 #include "tenon/sdk/role/pass.hpp"
+#include "tenon/sdk/setting.hpp"
 
 namespace tenon::trainer {
 namespace {
@@ -31,8 +31,9 @@ class Average {
         continue;
       uint32_t dtype = after[i].dtype();
       TN_TRY(slot, Slot::open(edit, cat(before[i].name(), "/average"), before[i].type()));
-      Value next = b.add(b.mul(slot.before, b.number(decay_, dtype)),
-                         b.mul(after[i], b.number(1 - decay_, dtype)));
+      Value decay = setting(b, "average", decay_, dtype);
+      Value next =
+          b.add(b.mul(slot.before, decay), b.mul(after[i], b.sub(b.number(1, dtype), decay)));
       TN_CHECK(b.status());
       TN_CHECK(slot.close(edit, next));
       TN_CHECK(edit.set_note(slot.before.id, kUpdatedNote, any_int(1)));

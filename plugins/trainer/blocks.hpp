@@ -2,9 +2,10 @@
 #pragma once
 // States in 8 bits (Dettmers et al. 2022, "8-bit optimizers via block-wise quantization", sections
 // 2.1 and 2.2; the map is bitsandbytes' create_dynamic_map): blocks of 256 numbers, each by the
-// largest magnitude of its block, as the nearest of 256 values between -1 and 1. Seven decades have
-// values, twice as many in each next one: 1, 2, 4 ... 64 middles of even cells (twice as many where
-// there are no signs), besides 0 and 1. Nothing but ordinary nodes: any backend runs them.
+// largest magnitude of its block, as the nearest of 256 values between -1 and 1, but that what is
+// not zero stays so. Seven decades have values, twice as many in each next one: 1, 2, 4 ... 64
+// middles of even cells (twice as many where there are no signs), besides 0 and 1. Nothing but
+// ordinary nodes: any backend runs them.
 
 #include <cmath>
 #include <string>
@@ -90,13 +91,21 @@ class Blocks {
     Value share = b_.div(size, divisor);
     Value nearest =
         nearest_of(b_.op("Where", {b_.op("LessOrEqual", {share, number(1)}), share, number(0)}));
-    if (!has_signs_) return {b_.cast(nearest, TN_U8), largest};
+    if (!has_signs_) return {b_.cast(positive(nearest, x), TN_U8), largest};
     // A number keeps its sign: what is negative is at least the smallest negative value.
     Value is_negative = b_.op("Less", {x, number(0)});
     Value below = b_.op("Clip", {nearest, number(1), number(127)});
     Value code =
         b_.op("Where", {is_negative, b_.sub(number(127), below), b_.add(nearest, number(127))});
     return {b_.cast(code, TN_U8), largest};
+  }
+
+  // What is above zero stays so. A second moment of zero beside a first one that is not would
+  // divide by epsilon alone (Li et al. 2023, "Memory efficient optimizers with 4-bit states",
+  // section 4.1).
+  Value positive(Value nearest, Value x) const {
+    Value least = b_.cast(b_.op("Greater", {x, number(0)}), TN_F32);
+    return b_.op("Max", {nearest, least});
   }
 
   // Places among the magnitudes, as floats: the cell that y is in, or one beside it.

@@ -136,7 +136,9 @@ Result<Rates> Rates::of(const RateAt& rate, uint64_t total_steps) {
 Status same_choices(const Identity& began, const Identity& now) {
   if (began.model != now.model)
     return invalid("the checkpoint is of another model; give its own, or another folder as run");
-  return same_options(began, now);
+  Identity then = began;
+  then.choices[kBatch] = now.choices[kBatch];
+  return same_options(then, now);
 }
 
 Status same_options(const Identity& began, const Identity& now) {

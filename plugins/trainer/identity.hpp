@@ -43,7 +43,10 @@ struct Identity {
 
 uint64_t structure_hash(Graph graph);
 
-// Which model, then which option, is not the same.
+// What a run may go on with another value of.
+inline constexpr std::string_view kBatch = "batch";
+
+// Which model, then which option but kBatch, is not the same.
 Status same_choices(const Identity& began, const Identity& now);
 Status same_options(const Identity& began, const Identity& now);  // whatever the model
 Status same_step(const Identity& began, const Identity& now);

@@ -25,10 +25,9 @@ std::string not_finite(const Weights& states) {
 
 }  // namespace
 
-uint64_t Loop::batches_per_epoch() const {
-  uint64_t full = samples_.size() / batch_;
-  bool rest = samples_.size() % batch_ != 0 && !given_.drop_last && !fixed_;
-  return full + rest;
+uint64_t Loop::batches_of(uint64_t samples, uint64_t batch) const {
+  bool rest = samples % batch != 0 && !given_.drop_last && !fixed_;
+  return samples / batch + rest;
 }
 
 bool Loop::ends_window() const {
@@ -41,8 +40,11 @@ uint64_t Loop::windows_done() const {
   return updates_per_epoch() * position_.epoch + (position_.batch + each - 1) / each;
 }
 
-uint64_t Loop::samples_in(uint64_t batch) const {
-  return std::min<uint64_t>(batch_, samples_.size() - batch * batch_);
+Loop::Range Loop::range_of(uint64_t batch) const {
+  uint64_t each = batches_per_epoch(), at = batch % each, begin = at * batch_;
+  if (batch / each == regrouped_.epoch && at >= regrouped_.batch)
+    begin = regrouped_.samples + (at - regrouped_.batch) * batch_;
+  return {begin, std::min<uint64_t>(batch_, samples_.size() - begin)};
 }
 
 std::vector<uint64_t> Loop::order_of(uint64_t epoch) const {
@@ -61,11 +63,12 @@ void Loop::prepare_ahead() {
   uint64_t seed = given_.seed * 0x9e3779b97f4a7c15u + position_.steps - first;
   auto make = [this, each, seed, epoch = UINT64_MAX, order = std::vector<uint64_t>()](
                   uint64_t batch) mutable -> Result<std::vector<Tensor>> {
-    uint64_t in_epoch = batch % each, n = samples_in(in_epoch);
+    Range range = range_of(batch);
     if (curriculum_.share(update_of(batch)) < 1)
-      return batch_of(curriculum_.draw(update_of(batch), n, given_.seed, batch), batch, seed);
+      return batch_of(curriculum_.draw(update_of(batch), range.count, given_.seed, batch), batch,
+                      seed);
     if (epoch != batch / each) order = order_of(epoch = batch / each);
-    return batch_of({order.data() + in_epoch * batch_, n}, batch, seed);
+    return batch_of({order.data() + range.begin, range.count}, batch, seed);
   };
   ahead_.emplace(std::move(make), first, each * given_.epochs);
 }
@@ -148,15 +151,26 @@ Status Loop::run_epoch(const Cancel& cancel, Progress& progress) {
   return {};
 }
 
-Result<double> Loop::rate_at(uint64_t step, uint64_t total_steps) const {
+Result<double> Loop::rate_at(uint64_t step, uint64_t total_steps, uint64_t batch) const {
   double rate = given_.rate;
   if (given_.schedule) {
     Result<double> value = value_at(given_.schedule, step, total_steps);
     if (!value.ok()) return std::move(value).status().in("option rate");
     rate = *value;
   }
+  if (given_.swa.rate) {
+    double each = static_cast<double>(total_steps) / static_cast<double>(given_.epochs);
+    auto begin = static_cast<uint64_t>(each * static_cast<double>(given_.swa.begin));
+    double frozen = rate;
+    if (given_.schedule && step > begin) {
+      Result<double> value = value_at(given_.schedule, begin, total_steps);
+      if (!value.ok()) return std::move(value).status().in("option rate");
+      frozen = *value;
+    }
+    rate = given_.swa.rate_at(rate, frozen, static_cast<double>(step) / each);
+  }
   if (given_.rate_batch == 0) return rate;
-  return rate * static_cast<double>(batch_ * given_.accumulate) /
+  return rate * static_cast<double>(batch * given_.accumulate) /
          static_cast<double>(given_.rate_batch);
 }
 
@@ -165,8 +179,8 @@ Result<StepInputs> Loop::next_inputs() const {
   StepInputs out;
   const Driven& rules = given_.rate_rules;
   Measured seen = position_.seen(kRate);
-  TN_TRY(rate,
-         rules.follow ? rate_at(Follow::step(seen.share), Follow::kSteps) : rate_at(at, total));
+  TN_TRY(rate, rules.follow ? rate_at(Follow::step(seen.share), Follow::kSteps, batch_)
+                            : rate_at(at, total, batch_));
   out.rate = rules.plateau ? rules.plateau->rate(rate, seen.plateau) : rate;
   out.updates = ends_window();
   for (const Driven& one : given_.driven) {
@@ -259,9 +273,9 @@ Status Loop::tell_step(const Outcome& outcome) {
   return {};
 }
 
-Status Loop::tell_epoch(json& record) {
+Status Loop::tell_epoch(const Cancel& cancel, json& record) {
   if (given_.callbacks.want_epochs()) {
-    TN_TRY(model, trained(model_));
+    TN_TRY(model, trained(model_, cancel));
     Result<std::string> stopped_by = given_.callbacks.epoch(record.dump(), model.get());
     callback_failed_ = !stopped_by.ok();
     if (callback_failed_) return std::move(stopped_by).status();
@@ -274,7 +288,10 @@ Status Loop::tell_epoch(json& record) {
 Result<RunFolder::Saved> Loop::as_it_is() const {
   TN_TRY(states, stepper_->states());
   TN_CHECK(refuse_broken(states));
-  return RunFolder::Saved{identity_, position_, std::move(states), best_};
+  RunFolder::Saved out{identity_, position_, std::move(states), best_, average_};
+  out.position.averaged = n_averaged_;
+  out.position.rate = rate_;
+  return Result<RunFolder::Saved>(std::move(out));
 }
 
 std::string Loop::last_good_checkpoint() const {
@@ -305,51 +322,6 @@ Status Loop::save() {
   is_saved_ = true;
   saved_step_ = position_.steps;
   return {};
-}
-
-Result<Weights> Loop::weights() const {
-  bool from_best = position_.finished && !best_.empty();
-  Weights out;
-  TN_TRY(states, stepper_->states());
-  for (const auto& [name, tensor] : states) {
-    Value constant = Graph{model_}.find(name);
-    if (!constant || !constant.is_constant()) continue;
-    auto best = best_.find(name);
-    auto average = states.find(average_of(name));
-    out[name] = from_best && best != best_.end() ? best->second
-                : average != states.end()        ? average->second
-                                                 : tensor;
-  }
-  return out;
-}
-
-Result<OwnedGraph> Loop::trained(const tn_graph* model) const {
-  TN_TRY(now, weights());
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->clone(model, &raw));
-  OwnedGraph out = OwnedGraph::take(raw);
-  TN_CHECK(put_back(raw, now));
-  return out;
-}
-
-json Loop::report() const {
-  json described = json::parse(stepper_->describe(), nullptr, false);
-  json found = json::object();
-  if (planned_bytes_ > 0) found = {{"batch", batch_}, {"planned_bytes", planned_bytes_}};
-  json out{
-      {"epochs", position_.epoch},
-      {"steps", position_.steps},
-      {"parameters", recipe_.parameters.size()},
-      {"history", history_},
-      {"stopped_early", position_.stopped_early},
-      {"stopped_by", position_.stopped_by.empty() ? json() : json(position_.stopped_by)},
-      {"best_epoch", position_.best_epoch},
-      {"seconds", seconds_since(began_)},
-      {"compiled", {{"steps", stepper_->compiled()}, {"seconds", stepper_->compile_seconds()}}},
-      {"seconds_waited", ahead_ ? ahead_->seconds_waited() : 0},
-      {"fallback_nodes", described.value("fallback_nodes", json::array())}};
-  out.update(found);
-  return out;
 }
 
 }  // namespace tenon::trainer

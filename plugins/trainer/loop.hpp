@@ -23,8 +23,8 @@ class Loop {
   Loop(const Loop&) = delete;
 
   Status run(const Cancel& cancel);
-  // Of the model's constants, trained.
-  Result<Weights> weights() const;
+  // Puts into this copy of the model what was trained.
+  Status put_trained(tn_graph* model, const Cancel& cancel) const;
   nlohmann::json report() const;
 
  private:
@@ -54,7 +54,7 @@ class Loop {
   Status refuse_broken(const Weights& states) const;
   Status check_weights() const;
   Status tell_step(const Outcome& outcome);
-  Status tell_epoch(nlohmann::json& record);
+  Status tell_epoch(const Cancel& cancel, nlohmann::json& record);
   Status save();
   Status keep_step();
   Status keep_epoch();
@@ -66,7 +66,8 @@ class Loop {
   double seconds_since(Clock::time_point then) const {
     return std::chrono::duration<double>(Clock::now() - then).count();
   }
-  uint64_t batches_per_epoch() const;
+  uint64_t batches_of(uint64_t samples, uint64_t batch) const;
+  uint64_t batches_per_epoch() const { return batches_of(samples_.size(), batch_); }
   uint64_t updates_per_epoch() const {
     return (batches_per_epoch() + given_.accumulate - 1) / given_.accumulate;
   }
@@ -74,9 +75,20 @@ class Loop {
   bool ends_window() const;
   uint64_t windows_done() const;
   bool at_end() const;
+  // Of the model's constants, trained.
+  Result<Weights> weights() const;
+  // The same as they were put into a copy of the model, with statistics that were estimated again.
+  Result<Weights> weights_of(Graph model) const;
   // A copy of this model with the weights of now.
-  Result<OwnedGraph> trained(const tn_graph* model) const;
-  uint64_t samples_in(uint64_t batch) const;  // of an epoch
+  Result<OwnedGraph> trained(const tn_graph* model, const Cancel& cancel) const;
+  Status average_epoch();
+  // Where a batch, counted on over the epochs, lies in the order of its epoch.
+  struct Range {
+    uint64_t begin, count;
+  };
+  Range range_of(uint64_t batch) const;
+  // The run was so far one of batches of another size.
+  void regroup(uint64_t before, Position* at) const;
   // Of a batch, counted on over the epochs.
   uint64_t update_of(uint64_t batch) const {
     uint64_t each = batches_per_epoch();
@@ -91,10 +103,10 @@ class Loop {
   void add_curriculum(nlohmann::json& record) const;
   std::vector<uint64_t> order_of(uint64_t epoch) const;
   Status check_identity(const std::optional<RunFolder::Saved>& saved, const Cancel& cancel);
-  Result<StepContents> contents_of_step(StepSizes sizes, const Cancel& cancel);
+  Result<StepContents> contents_of_step(uint64_t batch, const Cancel& cancel);
   Identity choices() const;
-  // At the update `step` of so many.
-  Result<double> rate_at(uint64_t step, uint64_t total_steps) const;
+  // At the update `step` of so many, with batches of this size.
+  Result<double> rate_at(uint64_t step, uint64_t total_steps, uint64_t batch) const;
   // Of the next step.
   Result<StepInputs> next_inputs() const;
   void log_epoch(const nlohmann::json& record) const;
@@ -115,8 +127,11 @@ class Loop {
   uint64_t planned_bytes_ = 0;  // where option memory asks for them
   Identity identity_;           // where a run is kept
   Position position_;
+  Regrouped regrouped_;  // position_'s, for the thread that prepares batches
   nlohmann::json history_ = nlohmann::json::array();  // one record for each epoch
   Weights best_;
+  Weights average_;  // of the weights of epochs, n_averaged_ so far; empty without swa
+  uint64_t n_averaged_ = 0;
   double rate_ = 0;
   uint64_t skipped_in_a_row_ = 0, saved_step_ = 0;
   bool is_saved_ = false, callback_failed_ = false, higher_is_better_ = false;

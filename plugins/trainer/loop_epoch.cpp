@@ -39,12 +39,14 @@ Status Loop::end_epoch(const Cancel& cancel) {
   if (scale) record["loss_scale"] = *scale;
   if (gradients_) gradients_->add_to(record);
   add_curriculum(record);
+  TN_CHECK(average_epoch());
+  if (n_averaged_ > 0) record["averaged"] = n_averaged_;
   TN_CHECK(judge(cancel, record));
   measure(record);
   record["seconds"] = seconds;
   record["samples_per_second"] =
       static_cast<double>(position_.samples - epoch_samples_before_) / std::max(seconds, 1e-9);
-  if (Status notified = tell_epoch(record); !notified.ok()) {
+  if (Status notified = tell_epoch(cancel, record); !notified.ok()) {
     position_ = std::move(before);  // a run that goes on ends this epoch again
     return notified;
   }
@@ -57,6 +59,17 @@ Status Loop::end_epoch(const Cancel& cancel) {
   history_.push_back(std::move(record));
   TN_CHECK(save());
   return keep_epoch();
+}
+
+// A run that was stopped between this and its checkpoint does not count an epoch twice.
+Status Loop::average_epoch() {
+  uint64_t wanted = given_.swa.count_at(position_.epoch + 1);
+  if (wanted <= n_averaged_) return {};
+  TN_TRY(now, stepper_->states(recipe_.parameters));
+  TN_TRY(mean, averaged(ctx_, average_, now, n_averaged_));
+  average_ = std::move(mean);
+  n_averaged_ += 1;
+  return {};
 }
 
 // Of the epoch's last batch; and how many steps of sequences were seen in all of it.
@@ -129,7 +142,13 @@ std::string Loop::judged_by() const {
 // Validation, and whether it gets any better.
 Status Loop::judge(const Cancel& cancel, json& record) {
   if (!validation_.feed) return {};
-  TN_TRY(model, trained(free_.get()));
+  TN_TRY(model, trained(free_.get(), cancel));
+  const bool keeps_best = given_.patience > 0 && given_.restore_best;
+  Weights validated;
+  if (keeps_best) {
+    TN_TRY(now, weights_of({model.get()}));
+    validated = std::move(now);
+  }
   for (const PassChoice& pass : given_.validate_as)
     TN_CHECK(apply_pass(ctx_, model.get(), pass, cancel).in("option validate_as"));
   TN_TRY(score, validate(recipe_, model.get(), validation_, cancel));
@@ -146,10 +165,7 @@ Status Loop::judge(const Cancel& cancel, json& record) {
     position_.has_best = true;
     position_.best = value;
     position_.best_epoch = position_.epoch + 1;
-    if (given_.patience > 0 && given_.restore_best) {
-      TN_TRY(now, weights());
-      best_ = std::move(now);
-    }
+    if (keeps_best) best_ = std::move(validated);
   }
   position_.stopped_early = given_.patience > 0 && position_.bad_epochs >= given_.patience;
   return {};

@@ -32,7 +32,8 @@ void members_of_plateau(Self& p, Visit&& visit) {
 }
 
 constexpr const char *kPlateau = "plateau", *kMeasured = "measured", *kShare = "share",
-                     *kSequenceSteps = "sequence_steps";
+                     *kSequenceSteps = "sequence_steps", *kRegrouped = "regrouped",
+                     *kAveraged = "averaged", *kLastRate = "rate";
 
 }  // namespace
 
@@ -40,6 +41,9 @@ nlohmann::json Position::to_json() const {
   nlohmann::json out;
   members(*this, [&](const char* name, const auto& member) { out[name] = member; });
   out[kSequenceSteps] = sequence_steps;
+  out[kAveraged] = averaged;
+  out[kLastRate] = rate;
+  out[kRegrouped] = {regrouped.epoch, regrouped.batch, regrouped.samples};
   for (const auto& [number, seen] : measured) {
     nlohmann::json& one = out[kMeasured][number];
     one[kShare] = seen.share;
@@ -54,6 +58,12 @@ Result<Position> Position::from(const nlohmann::json& given) {
   try {
     members(out, [&](const char* name, auto& member) { given.at(name).get_to(member); });
     out.sequence_steps = given.value(kSequenceSteps, uint64_t{0});  // earlier ones have none
+    out.averaged = given.value(kAveraged, uint64_t{0});
+    out.rate = given.value(kLastRate, 0.0);
+    if (given.contains(kRegrouped)) {
+      const nlohmann::json& three = given[kRegrouped];
+      out.regrouped = {three.at(0), three.at(1), three.at(2)};
+    }
     auto measured = [&](const std::string& number, const nlohmann::json& one) {
       Measured& seen = out.measured[number];
       seen.share = one.value(kShare, 0.0);

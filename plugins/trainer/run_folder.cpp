@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr std::string_view kBest = "best/";
+constexpr std::string_view kBest = "best/", kAverage = "average/";
 
 // What a process that was killed was writing.
 void remove_parts(const std::string& folder) {
@@ -122,6 +122,8 @@ Result<RunFolder::Saved> RunFolder::read(tn_ctx* ctx, const std::string& path) {
   for (auto& [name, tensor] : checkpoint.tensors) {
     if (name.starts_with(kBest)) {
       out.best[name.substr(kBest.size())] = tensor;
+    } else if (name.starts_with(kAverage)) {
+      out.average[name.substr(kAverage.size())] = tensor;
     } else {
       out.states[name] = tensor;
     }
@@ -157,6 +159,8 @@ Status RunFolder::write(const std::string& path, const Saved& saved) const {
   checkpoint.tensors = saved.states;
   for (const auto& [name, tensor] : saved.best)
     checkpoint.tensors[cat(kBest, name)] = tensor;
+  for (const auto& [name, tensor] : saved.average)
+    checkpoint.tensors[cat(kAverage, name)] = tensor;
   return save_checkpoint(ctx_, path, checkpoint, shard_bytes_);
 }
 

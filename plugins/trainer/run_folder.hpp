@@ -26,7 +26,7 @@ class RunFolder {
   struct Saved {
     Identity identity;
     Position position;
-    Weights states, best;
+    Weights states, best, average;  // average: of the weights of epochs
     nlohmann::json history = nlohmann::json::array();
   };
   // Makes the folder. Without resume a run that is there already is refused; with it, nothing is

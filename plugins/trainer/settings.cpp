@@ -211,6 +211,10 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   out.clip_value = options.number("clip_value");
   out.accumulate = static_cast<uint64_t>(options.integer("accumulate"));
   out.average = options.number("average");
+  TN_TRY(swa, EpochAverage::from(options.text("swa"), out.epochs));
+  out.swa = std::move(swa);
+  if (out.average > 0 && !out.swa.text.empty())
+    return invalid("option swa: expected it without option average, another mean of the weights");
   out.check_nan = options.flag("check_nan");
   out.groups = options.text("groups");
   if (options.has("drop_layers")) {

@@ -7,6 +7,7 @@
 #include "callbacks.hpp"
 #include "curriculum.hpp"
 #include "driven.hpp"
+#include "epoch_average.hpp"
 #include "validation.hpp"
 
 namespace tenon::trainer {
@@ -33,6 +34,7 @@ struct Settings {
   double clip_norm = 0, clip_value = 0;
   uint64_t accumulate = 1;  // batches to an update
   double average = 0;       // of the weights; 0: none
+  EpochAverage swa;
   bool check_nan = false;
   std::string groups;
   ParameterChoice parameters;

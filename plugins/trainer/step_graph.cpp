@@ -11,6 +11,7 @@
 
 #include "tenon/sdk/edit.hpp"
 
+#include "composed.hpp"
 #include "drive.hpp"
 #include "objective.hpp"
 #include "step_names.hpp"
@@ -134,25 +135,13 @@ Result<size_t> drop_zero_gradients(tn_graph* graph) {
   return left;
 }
 
-// The optimizer is a live component, which JSON cannot say.
 Status apply_update(const Recipe& recipe, tn_graph* graph, const Cancel& cancel) {
-  tn_options* options = nullptr;
-  TN_CHECK(services.options->create(recipe.ctx, &options));
-  tn_any optimizer{TN_ANY_COMPONENT, 0, 1, {.p = recipe.optimizer.raw()}};
-  Status set(services.options->set(options, str("optimizer"), optimizer));
-  if (set.ok() && !recipe.groups.empty())
-    set = Status(services.options->set(options, str("groups"), any_text(recipe.groups)));
-  tn_component_ref* raw = nullptr;
-  if (set.ok())
-    set = Status(services.component->create(recipe.ctx, str("tenon.pass/1"), str("trainer.step"),
-                                            options, &raw));
-  services.options->release(options);
-  if (!set.ok()) return set;
-  Result<Component> pass = Component::share(raw, "tenon.pass/1");
-  services.component->release(raw);
-  if (!pass.ok()) return std::move(pass).status();
+  json options = json::object();
+  if (!recipe.groups.empty()) options["groups"] = json::parse(recipe.groups);
+  TN_TRY(pass, composed(recipe.ctx, "tenon.pass/1", "trainer.step", "optimizer", recipe.optimizer,
+                        options.dump()));
   StringSink report;
-  return Status(pass->table<tn_pass>()->run(pass->self(), graph, cancel.raw(), report.get()));
+  return Status(pass.table<tn_pass>()->run(pass.self(), graph, cancel.raw(), report.get()));
 }
 
 // What a batch of this size counts for among others of its window.

@@ -21,8 +21,7 @@ class Train {
     OwnedGraph model = OwnedGraph::take(copy);
     Loop loop(ctx_, settings_, copy);
     TN_CHECK(loop.run(cancel));
-    TN_TRY(weights, loop.weights());
-    TN_CHECK(put_back(raw, weights));
+    TN_CHECK(loop.put_trained(raw, cancel));
     return report.write(loop.report().dump());
   }
 
@@ -54,6 +53,7 @@ TENON_PASS(train,
     "clip_value": {"type": "number", "minimum": 0, "default": 0, "description": "maximum of the absolute value of each element of a gradient, before clip_norm; 0: no limit"},
     "accumulate": {"type": "integer", "minimum": 1, "default": 1, "description": "gradient accumulation: batches of one update, which is that of one batch of all their samples"},
     "average": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0, "description": "decay rate of a moving average of the weights, which is validated and returned in their place; 0: none"},
+    "swa": {"type": "object", "description": "stochastic weight averaging: the mean of the weights at the ends of epochs is validated and returned. begin (3/4 of the epochs): epochs before the first; every (1): epochs; rate: the learning rate from then on, reached over anneal (0) epochs; statistics: samples by which those of BatchNormalization are estimated again, all when absent"},
     "check_nan": {"type": "boolean", "default": false, "description": "checks each step for NaN, and names the node that produced the first one"},
     "epochs": {"type": "integer", "minimum": 1, "default": 1, "description": "number of epochs"},
     "batch": {"type": "integer", "minimum": 1, "description": "batch size; 64, or the model's own where it is fixed, when absent"},

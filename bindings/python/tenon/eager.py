@@ -22,11 +22,22 @@ def is_array(x: Any) -> bool:
     return isinstance(x, (np.ndarray, Value)) or hasattr(x, "__dlpack__")
 
 
+_VALUES = (bool, int, float, complex, str, bytes, slice, type(None), type(Ellipsis))
+_VALUES += (np.generic, np.dtype)
+
+
+def _identity(leaf: Any) -> Any:
+    """What tells an argument that is no array from another one. Two models, or other objects, may
+    look alike and be different; one that is part of a key lives as long as what was compiled."""
+    return (type(leaf), repr(leaf)) if isinstance(leaf, _VALUES) else id(leaf)
+
+
 def _run(function: Callable[..., Any], args: tuple, named: dict[str, Any]) -> Any:
     leaves, _, structure = tree.flatten((list(args), named))
     arrays = [leaf for leaf in leaves if is_array(leaf)]
     rest = [None if is_array(leaf) else (leaf,) for leaf in leaves]
-    key = (function, repr(structure), repr(rest))
+    fixed = tuple(None if one is None else _identity(one[0]) for one in rest)
+    key = (function, repr(structure), fixed)
     made = _compiled.get(key)
     if made is None:
 

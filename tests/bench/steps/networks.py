@@ -221,10 +221,139 @@ def minilm(layers=6, width=384, heads=12, inner=1536, words=30522, count=16, len
     return Network(weights, batch, loss, "adamw", 2e-5)
 
 
+def bert(count=8) -> Network:
+    """BERT-base (Devlin et al. 2019) with a classifier, sentences of 128 tokens."""
+    return minilm(12, 768, 12, 3072, count=count)
+
+
+def gpt2(layers=12, width=768, heads=12, words=50257, count=4, length=256) -> Network:
+    """Radford et al. 2019: norms before each part, the table of words for the scores as well."""
+    weights = Weights(5)
+    weights.normal("words", (words, width), 0.02)
+    weights.normal("places", (1024, width), 0.02)
+    for i in range(layers):
+        weights.norm(f"layer{i}.norm1", width)
+        for part in ("query", "key", "value", "attended"):
+            weights.linear(f"layer{i}.{part}", width, width, 0.02)
+        weights.norm(f"layer{i}.norm2", width)
+        weights.linear(f"layer{i}.inner", width, 4 * width, 0.02)
+        weights.linear(f"layer{i}.outer", 4 * width, width, 0.02)
+    weights.norm("norm", width)
+
+    def batch(random):
+        text = random.integers(0, words, (count, length + 1))
+        return np.ascontiguousarray(text[:, :-1]), np.ascontiguousarray(text[:, 1:])
+
+    def loss(ops, w, running, x, y):
+        def linear(x, name):
+            return ops.linear(x, w[f"{name}.weight"], w[f"{name}.bias"])
+
+        def norm(x, name):
+            return ops.layer_norm(x, w[f"{name}.weight"], w[f"{name}.bias"])
+
+        x = ops.rows(w["words"], x) + w["places"][:length]
+        for i in range(layers):
+            name = f"layer{i}"
+            seen = norm(x, f"{name}.norm1")
+            q, k, v = (
+                ops.heads(linear(seen, f"{name}.{part}"), heads)
+                for part in ("query", "key", "value")
+            )
+            x = x + linear(ops.attention(q, k, v, True), f"{name}.attended")
+            inner = ops.gelu(linear(norm(x, f"{name}.norm2"), f"{name}.inner"), True)
+            x = x + linear(inner, f"{name}.outer")
+        return ops.cross_entropy(ops.scores_of_rows(norm(x, "norm"), w["words"]), y)
+
+    return Network(weights, batch, loss, "adamw", 1e-4)
+
+
+def unet(width=32, depth=4, count=4, size=256) -> Network:
+    """Ronneberger et al. 2015 with BatchNormalization and padding: which class each pixel is of."""
+    weights = Weights(6)
+
+    def add_double(name, out, of):
+        add_conv_norm(weights, f"{name}.conv1", out, of, 3)
+        add_conv_norm(weights, f"{name}.conv2", out, out, 3)
+
+    for i in range(depth + 1):
+        add_double(f"down{i}", width << i, width << i - 1 if i else 3)
+    for i in reversed(range(depth)):
+        wide = width << i
+        weights.normal(f"up{i}.weight", (2 * wide, wide, 2, 2), (1 / (2 * wide)) ** 0.5)
+        add_double(f"join{i}", wide, 2 * wide)
+    weights.conv("out", 2, width, 1)
+
+    def loss(ops, w, running, x, y):
+        def double(x, name):
+            x = ops.relu(conv_norm(ops, w, running, f"{name}.conv1", x, 1, 1))
+            return ops.relu(conv_norm(ops, w, running, f"{name}.conv2", x, 1, 1))
+
+        kept = []
+        for i in range(depth):
+            kept.append(double(x, f"down{i}"))
+            x = ops.max_pool(kept[i], 2, 2, 0)
+        x = double(x, f"down{depth}")
+        for i in reversed(range(depth)):
+            x = ops.conv_transpose(x, w[f"up{i}.weight"], 2)
+            x = double(ops.joined(kept[i], x), f"join{i}")
+        return ops.cross_entropy(ops.conv(x, w["out.weight"], 1, 0), y, 1)
+
+    def batch(random):
+        x = random.standard_normal((count, 3, size, size), dtype=np.float32)
+        return x, random.integers(0, 2, (count, size, size))
+
+    return Network(weights, batch, loss, "adamw", 1e-3)
+
+
+def lstm(of=64, width=512, layers=2, count=32, length=100, classes=10) -> Network:
+    """Two layers of an LSTM, a class by the last step. Gates lie as PyTorch has them: i, f, g, o."""
+    weights = Weights(7)
+    deviation = (1 / width) ** 0.5 / 3**0.5
+    for i in range(layers):
+        weights.normal(f"lstm{i}.input_gates", (4 * width, width if i else of), deviation)
+        weights.normal(f"lstm{i}.hidden_gates", (4 * width, width), deviation)
+        weights.normal(f"lstm{i}.input_bias_gates", (4 * width,), deviation)
+        weights.normal(f"lstm{i}.hidden_bias_gates", (4 * width,), deviation)
+    weights.linear("out", width, classes)
+
+    def batch(random):
+        x = random.standard_normal((length, count, of), dtype=np.float32)
+        return x, random.integers(0, classes, count)
+
+    def loss(ops, w, running, x, y):
+        last = ops.lstm(x, w, [f"lstm{i}" for i in range(layers)])[-1]
+        return ops.cross_entropy(ops.linear(last, w["out.weight"], w["out.bias"]), y)
+
+    return Network(weights, batch, loss, "adamw", 1e-3)
+
+
+def mlp(widths=(784, 1024, 1024, 10), count=128) -> Network:
+    weights = Weights(8)
+    for i in range(len(widths) - 1):
+        weights.linear(f"layer{i}", widths[i], widths[i + 1], (2 / widths[i]) ** 0.5)
+
+    def batch(random):
+        x = random.standard_normal((count, widths[0]), dtype=np.float32)
+        return x, random.integers(0, widths[-1], count)
+
+    def loss(ops, w, running, x, y):
+        for i in range(len(widths) - 1):
+            x = ops.linear(x, w[f"layer{i}.weight"], w[f"layer{i}.bias"])
+            x = ops.relu(x) if i < len(widths) - 2 else x
+        return ops.cross_entropy(x, y)
+
+    return Network(weights, batch, loss, "adamw", 1e-3)
+
+
 NETWORKS = {
     "mnist": mnist_cnn,
     "resnet18": lambda: resnet((2, 2, 2, 2), False, 64, 32, 10),
     "resnet50": lambda: resnet((3, 4, 6, 3), True, 16, 224, 1000),
     "mobilenet": mobilenet,
     "minilm": minilm,
+    "bert": bert,
+    "gpt2": gpt2,
+    "unet": unet,
+    "lstm": lstm,
+    "mlp": mlp,
 }

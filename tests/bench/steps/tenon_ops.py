@@ -54,8 +54,8 @@ def layer_norm(x, weight, bias):
     return tn.layer_norm(x, weight, bias, epsilon=1e-12)
 
 
-def gelu(x):
-    return current().node("Gelu", [x])
+def gelu(x, tanh=False):
+    return current().node("Gelu", [x], approximate="tanh" if tanh else "none")
 
 
 def heads(x, count):
@@ -63,17 +63,56 @@ def heads(x, count):
     return tn.permute_dims(tn.reshape(x, (batch, length, count, width // count)), (0, 2, 1, 3))
 
 
-def attention(q, k, v):
+def attention(q, k, v, causal=False):
     scores = tn.matmul(q, tn.matrix_transpose(k)) * (1 / q.shape[-1] ** 0.5)
+    if causal:
+        hidden = np.triu(np.full((q.shape[2], q.shape[2]), -np.inf, np.float32), 1)
+        scores = scores + hidden
     made = tn.permute_dims(tn.matmul(tn.softmax(scores), v), (0, 2, 1, 3))
     return tn.reshape(made, (made.shape[0], made.shape[1], -1))
 
 
-def cross_entropy(scores, labels):
-    return -(tn.log_softmax(scores) * tn.one_hot(labels, scores.shape[-1])).sum(-1).mean()
+def scores_of_rows(x, table):
+    made = tn.matmul(x, tn.matrix_transpose(table))
+    return tn.reshape(made, (-1, table.shape[0]))
 
 
-def make_step(network, engine: str, precision: str, threads: int):
+def conv_transpose(x, weight, stride):
+    return current().node("ConvTranspose", [x, weight], strides=[stride, stride])
+
+
+def joined(x, y):
+    return tn.concat((x, y), axis=1)
+
+
+def lstm(x, w, names):
+    for name in names:
+        bias = [w[f"{name}.{part}_bias_gates"][None] for part in ("input", "hidden")]
+        inputs = [x, *(w[f"{name}.{part}_gates"][None] for part in ("input", "hidden"))]
+        inputs.append(tn.concat(bias, axis=1))
+        width = w[f"{name}.hidden_gates"].shape[1]
+        x = current().node("LSTM", inputs, 1, hidden_size=width)[:, 0]
+    return x
+
+
+def cross_entropy(scores, labels, axis=-1):
+    classes = scores.shape[axis]
+    if axis == 1:  # of an image's pixels
+        hit = tn.permute_dims(tn.one_hot(labels, classes), (0, 3, 1, 2))
+    else:
+        hit = tn.one_hot(tn.reshape(labels, (-1,)), classes)
+    return -(tn.log_softmax(scores, axis=axis) * hit).sum(axis).mean()
+
+
+def stored_as_onnx_does(name: str, array: np.ndarray) -> np.ndarray:
+    """Gates of an LSTM lie as i, o, f, c; those of the network as i, f, g, o."""
+    if not name.endswith("_gates"):
+        return array
+    i, f, g, o = np.split(array, 4)
+    return np.concatenate((i, o, f, g))
+
+
+def make_step(network, engine: str, precision: str, threads: int, joint=None):
     """A function of a batch of NumPy arrays that trains once and gives the loss."""
     ops = sys.modules[__name__]
     running = network.weights.running
@@ -86,11 +125,13 @@ def make_step(network, engine: str, precision: str, threads: int):
         optimizer = tn.optim.adamw(lr=network.rate, weight_decay=0.01, decay_vectors=False)
     else:
         optimizer = tn.optim.sgd(lr=network.rate, momentum=0.9)
+    weights = network.weights.trained
     trained = tn.Step(
         loss,
-        network.weights.trained,
+        {name: stored_as_onnx_does(name, array) for name, array in weights.items()},
         optimizer,
         has_aux=True,
+        joint=joint,
         backend="onednn",
         precision=precision,
         threads=threads,

@@ -44,20 +44,41 @@ def layer_norm(x, weight, bias):
     return F.layer_norm(x, weight.shape, weight, bias, 1e-12)
 
 
-def gelu(x):
-    return F.gelu(x)
+def gelu(x, tanh=False):
+    return F.gelu(x, approximate="tanh" if tanh else "none")
 
 
 def heads(x, count):
     return x.unflatten(-1, (count, -1)).transpose(1, 2)
 
 
-def attention(q, k, v):
-    return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+def attention(q, k, v, causal=False):
+    made = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    return made.transpose(1, 2).flatten(2)
 
 
-def cross_entropy(scores, labels):
-    return F.cross_entropy(scores.float(), labels)
+def scores_of_rows(x, table):
+    return F.linear(x, table).flatten(0, 1)
+
+
+def conv_transpose(x, weight, stride):
+    return F.conv_transpose2d(x, weight, None, stride)
+
+
+def joined(x, y):
+    return torch.cat((x, y), 1)
+
+
+def lstm(x, w, names):
+    """What torch.nn.LSTM calls."""
+    parts = ("input_gates", "hidden_gates", "input_bias_gates", "hidden_bias_gates")
+    flat = [w[f"{name}.{part}"] for name in names for part in parts]
+    zeros = x.new_zeros(len(names), x.shape[1], flat[1].shape[1])
+    return torch.lstm(x, (zeros, zeros), flat, True, len(names), 0.0, True, False, False)[0]
+
+
+def cross_entropy(scores, labels, axis=-1):
+    return F.cross_entropy(scores.float(), labels if axis == 1 else labels.flatten())
 
 
 def stored_as_torch_does(name: str, array: np.ndarray):

@@ -256,3 +256,22 @@ def test_a_branch_does_not_solve_what_has_no_solution(scale):
     np.testing.assert_allclose(tn.vmap(solved)(matrices), [7, *want, 7], rtol=1e-6)
     slopes = tn.vmap(tn.grad(solved))(matrices)
     assert np.isfinite(slopes).all() and (np.asarray(slopes)[1].any() == bool(scale))
+
+
+def test_a_scan_whose_states_change_places_reads_those_of_the_step_before():
+    def step(state, x):
+        a, b = state
+        return (b, a + b * x), (a, b)
+
+    f = tn.jit(lambda a, b, xs: tn.scan(step, (a, b), xs))
+    a, b = np.float32([1, 2]), np.float32([1, 0])
+    xs = np.float32([1, 2, -1, 0.5, 3])
+    (last_a, last_b), (seen_a, seen_b) = f(a, b, xs)
+    want = []
+    for x in xs:
+        want.append((a, b))
+        a, b = b, a + b * x
+    np.testing.assert_array_equal(last_a, a)
+    np.testing.assert_array_equal(last_b, b)
+    np.testing.assert_array_equal(seen_a, np.stack([w[0] for w in want]))
+    np.testing.assert_array_equal(seen_b, np.stack([w[1] for w in want]))

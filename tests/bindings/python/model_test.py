@@ -165,3 +165,10 @@ def test_the_module_is_the_command():
         pytest.skip("the command tenon is not built")
     assert done.returncode == 0
     assert "inspect" in done.stdout
+
+
+def test_models_that_look_alike_are_not_taken_for_each_other():
+    x = np.ones((2, 3), "f")
+    models = [tenon.nn.build(tenon.nn.Linear(2), {"x": ("N", 3)}, seed=i) for i in range(3)]
+    for model in models:
+        np.testing.assert_array_equal(model(x), model.compile()(x)[0])

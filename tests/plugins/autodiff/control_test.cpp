@@ -5,7 +5,7 @@
 
 #include "tenon/sdk/build.hpp"
 
-#include "plugins/autodiff/autodiff_test.hpp"
+#include "plugins/autodiff/control_fixture.hpp"
 
 namespace tenon::test {
 namespace {
@@ -13,32 +13,6 @@ namespace {
 using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::Pointwise;
-
-class Control : public AutodiffTest {
- protected:
-  // Gradients of the first output by all inputs, against central differences.
-  void expect_slopes(const OwnedGraph& f, const std::vector<Numbers>& at) {
-    json wrt = json::array();
-    for (size_t i = 0; i < at.size(); ++i)
-      wrt.push_back(i);
-    OwnedGraph g = applied(f, "autodiff.grad", {{"argnums", wrt}});
-    ASSERT_TRUE(g.get());
-    std::vector<Numbers> gradients = results(g, at);
-    ASSERT_EQ(gradients.size(), at.size());
-    for (size_t i = 0; i < at.size(); ++i) {
-      ASSERT_EQ(gradients[i].size(), at[i].size());
-      for (size_t k = 0; k < at[i].size(); ++k) {
-        constexpr double kStep = 1e-6;
-        std::vector<Numbers> ends[2] = {at, at};
-        ends[0][i][k] -= kStep;
-        ends[1][i][k] += kStep;
-        double slope = (results(f, ends[1])[0][0] - results(f, ends[0])[0][0]) / (2 * kStep);
-        EXPECT_NEAR(gradients[i][k], slope, 1e-7 * std::max(1.0, std::fabs(slope)))
-            << "input " << i << " element " << k;
-      }
-    }
-  }
-};
 
 // h' = tanh(w h + x), with every h kept, backwards in time and along axis 1.
 std::string recurrence(const char* more) {

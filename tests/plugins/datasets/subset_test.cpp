@@ -48,6 +48,19 @@ TEST_F(Subset, TakesARangeInOrder) {
   EXPECT_THAT(take({{"skip", 2}, {"count", 3}}), ElementsAre(2, 3, 4));
 }
 
+TEST_F(Subset, TakesSamplesByTheirNumbers) {
+  EXPECT_THAT(take({{"samples", {7, 0, 7, 10}}}), ElementsAre(7, 0, 7, 10));
+  EXPECT_THAT(take({{"samples", 4}}), ElementsAre(4));
+}
+
+TEST_F(Subset, RefusesSamplesThatAreNotThere) {
+  auto said = [&](json more) { return refusal(kRole, "datasets.subset", options(more)); };
+  EXPECT_THAT(said({{"samples", {3, 11}}}),
+              HasSubstr("option samples: expected numbers of samples below 11, got 11"));
+  EXPECT_THAT(said({{"samples", json::array()}}), HasSubstr("expected at least one, got none"));
+  EXPECT_THAT(said({{"samples", {3}}, {"seed", 1}}), HasSubstr("without from, to, skip, count"));
+}
+
 TEST_F(Subset, RefusesEmptyPartsAndUnknownData) {
   EXPECT_THAT(refusal(kRole, "datasets.subset", options({{"skip", 11}})), HasSubstr("empty"));
   EXPECT_THAT(refusal(kRole, "datasets.subset", options({{"count", 12}})), HasSubstr("at most 11"));

@@ -77,9 +77,9 @@ std::vector<float> nearest_values(const std::vector<float>& x, bool has_signs) {
     for (size_t i = begin; i < end; ++i)
       largest = std::max(largest, std::abs(x[i]));
     for (size_t i = begin; i < end; ++i) {
-      float share = largest > 0 ? x[i] / largest : 0, best = values[0];
+      float share = largest > 0 ? x[i] / largest : 0, best = values[!has_signs && share > 0];
       for (float one : values) {
-        const bool keeps_sign = one * share > 0 || share >= 0;
+        const bool keeps_sign = one * share > 0 || (has_signs ? share >= 0 : share == 0);
         if (keeps_sign && std::abs(one - share) < std::abs(best - share)) best = one;
       }
       out.push_back(best * largest);
@@ -109,6 +109,19 @@ TEST_F(BlockStates, KeepTheNearestValueOfEachNumber) {
           std::abs(std::abs(got[i] - x[i]) - std::abs(wanted[i] - x[i])) > 1e-6f * std::abs(x[i]);
     EXPECT_EQ(differ, 0u);
   }
+}
+
+// Adam divides by the root of its second moment.
+TEST_F(BlockStates, ASecondMomentThatIsNotZeroDoesNotBecomeIt) {
+  keep(4096, false);
+  std::vector<float> x(4096, 1e-12f);
+  x[0] = 1;
+  x[9] = 0;
+  step(x);
+  std::vector<float> got = step(x);
+  EXPECT_EQ(got[0], 1);
+  EXPECT_EQ(got[9], 0);
+  EXPECT_FLOAT_EQ(got[10], 3.25e-7f) << "the least value of the block";
 }
 
 TEST_F(BlockStates, SmallTensorsStayAsTheyAre) {

@@ -12,7 +12,7 @@
 
 #include "tenon/role/callback.h"
 
-#include "training_session.hpp"
+#include "run_session.hpp"
 
 namespace {
 std::atomic<uint64_t> allocations{0};
@@ -37,60 +37,6 @@ namespace {
 uint64_t allocations_so_far() {
   return allocations;
 }
-
-class RunFolder : public TrainingTest {
- protected:
-  void SetUp() override {
-    TrainingTest::SetUp();
-    model_ = parse(kLinear);
-    options_ = {{"epochs", 4},       {"batch", 8},    {"optimizer", "adamw"}, {"rate", 0.1},
-                {"validation", 0.2}, {"patience", 9}, {"run", run()}};
-  }
-  void TearDown() override {
-    lent_.clear();
-    model_ = {};
-  }
-  std::string run() { return (folder_ / "run").string(); }
-  std::string run_file(const char* name) { return run() + "/" + name; }
-  std::string checkpoint() { return run() + "/checkpoint.safetensors"; }
-  static std::string read(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  // Trains until so many batches are done, then asks to stop. The message.
-  std::string interrupted_after(int batches) {
-    if (tn_status* failed = tenon_cancel_new(session_, &cancel_)) return text_of(Status(failed));
-    Watch watch{cancel_, batches};
-    tenon_on_progress(session_, seen, &watch);
-    std::string text = failure(model_, rows(), options_);
-    tenon_on_progress(session_, nullptr, nullptr);
-    tenon_cancel_free(cancel_);
-    cancel_ = nullptr;
-    return text;
-  }
-  Component rows() { return data(table(50)); }
-  // The checkpoint with other text of the same length in it.
-  void write_with(const std::string& old, const std::string& text) {
-    std::string bytes = read(checkpoint());
-    size_t at = bytes.find(old);
-    ASSERT_NE(at, std::string::npos) << old;
-    bytes.replace(at, text.size(), text);
-    std::ofstream(checkpoint(), std::ios::binary) << bytes;
-  }
-
-  OwnedGraph model_;
-  json options_;
-
- private:
-  struct Watch {
-    tn_cancel* cancel;
-    int left;
-  };
-  static void seen(void* arg, uint64_t, tn_str, uint64_t, uint64_t) {
-    auto* watch = static_cast<Watch*>(arg);
-    if (watch->left-- <= 1) tenon_cancel_request(watch->cancel);
-  }
-};
 
 TEST_F(RunFolder, AnInterruptedRunGoesOnToTheSameBits) {
   json plain = options_;
@@ -142,9 +88,9 @@ TEST_F(RunFolder, AnotherModelOrOptionIsRefused) {
   EXPECT_THAT(failure(parse(text), rows(), options_),
               HasSubstr("the checkpoint is of another model"));
   json other = options_;
-  other["batch"] = 4;
+  other["seed"] = 4;
   EXPECT_THAT(failure(model_, rows(), other),
-              HasSubstr("option batch: the run began with 8, got 4"));
+              HasSubstr("option seed: the run began with 0, got 4"));
   other = options_;
   other["optimizer"] = "sgd";
   EXPECT_THAT(failure(model_, rows(), other), HasSubstr("option optimizer: the run began with"));
