@@ -11,10 +11,18 @@ namespace {
 
 using onnx::AttributeProto;
 
+// Where the number of outputs says what the node computes: an output without a name would be one
+// less. Split is the only operator of ONNX's own without bodies that has as many as one likes; of
+// operators of others nothing is known.
+bool counts_its_outputs(const Node& node, bool has_bodies) {
+  return has_bodies || !node.domain().empty() || node.is("Split");
+}
+
 // What nothing uses and the reader named by itself need not be computed.
-bool asked_for(const Node& node, uint64_t i) {
+bool asked_for(const Node& node, uint64_t i, bool has_bodies) {
   Value value = node.output(i);
   if (value.consumer_count() || value.is_output() || node.n_outputs() == 1) return true;
+  if (counts_its_outputs(node, has_bodies)) return true;
   return value.name() != (i == 0 ? std::string(node.name()) : cat(node.name(), "_out", i));
 }
 
@@ -49,7 +57,7 @@ Status Exporter::node(Node from, ScopeNames& names, onnx::NodeProto& to) {
   for (uint64_t i = 0, n = from.n_inputs(); i + captures < n; ++i)
     to.add_input(names.of(from.input(i)));
   for (uint64_t i = 0, n = from.n_outputs(); i < n; ++i)
-    to.add_output(asked_for(from, i) ? names.of(from.output(i)) : std::string());
+    to.add_output(asked_for(from, i, has_bodies) ? names.of(from.output(i)) : std::string());
   for (uint64_t i = 0, n = services.graph->attr_count(from.graph, from.id); i < n; ++i) {
     std::string_view name = view(services.graph->attr_name(from.graph, from.id, i));
     if (has_bodies && name == "captures") continue;

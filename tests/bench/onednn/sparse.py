@@ -2,10 +2,13 @@
 """Models whose weights are mostly zeros, with `sparse=off` and with what the backend chooses.
 
 .venv/bin/python tests/bench/onednn/sparse.py MODEL.onnx[:NAME=AxB[,...]] ... [--zeros 0.9 0.8]
+    [--int8 DATA.npz]
 
 All constant matrices and 1x1 kernels lose that share of their weights, the smallest first (whole
-blocks with --block 4: so many outputs of one input). Plans run in turns; a row has the medians in
-ms, how many times faster the model is with its 95 % interval, and how many layers are sparse.
+blocks with --block 4: so many outputs of one input; with --fours: of four inputs to one output).
+Plans run in turns; a row has the medians in ms, how many times faster the model is with its 95 %
+interval, and how many layers are sparse. --int8: the rival is the pruned model in 8 bits
+(quantizer.static, ranges by DATA), dense, and both precisions with zeros left out stand beside it.
 """
 
 import argparse
@@ -24,7 +27,11 @@ LEAST = 4096  # numbers of a weight that is pruned
 
 
 def pruned(weight: np.ndarray, transposed: bool, zeros: float, block: int) -> np.ndarray:
-    """weight: [k, n], or [n, k, ...] transposed."""
+    """weight: [k, n], or [n, k, ...] transposed. block: of outputs, or negative: of inputs."""
+    if block < 0:
+        return pruned(weight.reshape(weight.shape[0], -1), not transposed, zeros, -block).reshape(
+            weight.shape
+        )
     flat = weight.reshape(weight.shape[0], -1)
     matrix = flat if transposed else flat.T  # [n, k]
     rows = -(-matrix.shape[0] // block)
@@ -70,29 +77,46 @@ def n_sparse(plan) -> tuple[int, int]:
     return sum("sparse" in layer["kernel"] for layer in layers), len(layers)
 
 
-def compare(path: Path, inputs: list[np.ndarray], arguments) -> str:
-    plans = [
-        tenon.load(str(path)).compile(
-            backend="onednn", precision=arguments.precision, threads=arguments.threads, sparse=use
-        )
-        for use in ("off", arguments.use)
-    ]
-    times: list[list[float]] = [[], []]
-    for turn in range(arguments.rounds + 3):
+def turns(plans: list, inputs: list[np.ndarray], rounds: int) -> list[list[float]]:
+    """Milliseconds of each plan."""
+    times: list[list[float]] = [[] for _ in plans]
+    for turn in range(rounds + 3):
         for plan, list_ in zip(plans, times, strict=True):
             begin = time.perf_counter()
             plan(*inputs)
             if turn >= 3:
                 list_.append((time.perf_counter() - begin) * 1e3)
-    logs = sorted(math.log(a / b) for a, b in zip(*times, strict=True))
+    return times
+
+
+def row(label: str, dense: list[float], sparse: list[float], plan) -> str:
+    logs = sorted(math.log(a / b) for a, b in zip(dense, sparse, strict=True))
     logs = logs[len(logs) // 10 : len(logs) - len(logs) // 10]
     mean, half = statistics.fmean(logs), 2 * statistics.stdev(logs) / math.sqrt(len(logs))
-    count, all_ = n_sparse(plans[1])
-    dense, sparse = (statistics.median(t) for t in times)
+    count, all_ = n_sparse(plan)
     return (
-        f"{dense:8.2f} {sparse:8.2f}  {math.exp(mean):5.2f}x "
-        f"[{math.exp(mean - half):.2f}, {math.exp(mean + half):.2f}]  {count} of {all_}"
+        f"{label:12} {statistics.median(dense):8.2f} {statistics.median(sparse):8.2f}  "
+        f"{math.exp(mean):5.2f}x [{math.exp(mean - half):.2f}, {math.exp(mean + half):.2f}]  "
+        f"{count} of {all_}"
     )
+
+
+def compare(path: Path, inputs: list[np.ndarray], arguments) -> list[str]:
+    def compiled(model, precision: str, use: str):
+        options = {"precision": precision, "threads": arguments.threads, "sparse": use}
+        return model.compile(backend="onednn", **options)
+
+    model = tenon.load(str(path))
+    sparse = compiled(model, arguments.precision, arguments.use)
+    if not arguments.int8:
+        plans = [compiled(model, arguments.precision, "off"), sparse]
+        return [row(arguments.precision, *turns(plans, inputs, arguments.rounds), sparse)]
+    static = {"data": arguments.int8, "observer": "minmax", "samples": 32}
+    small = model.apply("fusion.default").apply("quantizer.static", **static)
+    plans = [compiled(small, "fp32", use) for use in ("off", arguments.use)] + [sparse]
+    dense, *others = turns(plans, inputs, arguments.rounds)
+    labels = ["int8", arguments.precision]
+    return [row(*one) for one in zip(labels, [dense] * 2, others, plans[1:], strict=True)]
 
 
 def main() -> None:
@@ -100,12 +124,16 @@ def main() -> None:
     parser.add_argument("models", nargs="+")
     parser.add_argument("--zeros", nargs="+", type=float, default=[0.9, 0.8])
     parser.add_argument("--block", type=int, default=1)
+    parser.add_argument("--fours", action="store_true", help="of inputs to one output")
+    parser.add_argument("--int8", help="data to calibrate with: the rival is dense int8")
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--use", default="auto", choices=["auto", "all"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=40)
     arguments = parser.parse_args()
-    print(f"{'model':20} zeros  block     dense   sparse")
+    block = -4 if arguments.fours else arguments.block
+    shape = "1x4" if arguments.fours else f"{block}x1"
+    print(f"{'model':20} zeros  block {'sparse in':12}    dense   sparse")
     for each in arguments.models:
         name, _, stated = each.partition(":")
         shapes = {
@@ -114,12 +142,12 @@ def main() -> None:
         }
         for zeros in arguments.zeros:
             model = onnx.load(name)
-            prune(model, zeros, arguments.block)
+            prune(model, zeros, block)
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / "model.onnx"
                 onnx.save(model, path)
-                row = compare(path, inputs_of(model, shapes), arguments)
-            print(f"{Path(name).name:20} {zeros:5.2f} {arguments.block:3}x1   {row}", flush=True)
+                for text in compare(path, inputs_of(model, shapes), arguments):
+                    print(f"{Path(name).name:20} {zeros:5.2f}  {shape:5} {text}", flush=True)
 
 
 if __name__ == "__main__":

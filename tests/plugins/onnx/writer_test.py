@@ -116,3 +116,16 @@ def test_values_of_unknown_type_are_written_without_one(rewrite):
 
     bodies = [a.g for a in written.graph.node[0].attribute]
     assert [b.output[0].HasField("type") for b in bodies] == [False, False]
+
+
+def test_outputs_that_nothing_reads_still_count(rewrite):
+    model = one_node("Relu", opset=13)
+    split = helper.make_node("Split", ["x"], ["halves", "halves_out1"], name="halves", axis=1)
+    model.graph.node.insert(0, split)
+    model.graph.node[1].input[0] = "halves"
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", F, [2, 2]))
+
+    written = rewrite(model)
+
+    assert list(written.graph.node[0].output) == ["halves", "halves_out1"]
+    assert rewrite(written).graph.node[0].op_type == "Split"
