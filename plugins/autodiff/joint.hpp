@@ -8,12 +8,10 @@
 #include <unordered_set>
 #include <vector>
 
+#include "tenon/sdk/notes.hpp"
 #include "tenon/sdk/role/op.hpp"
 
 namespace tenon::autodiff {
-
-// Marks the cotangents that reverse accumulation begins with.
-inline constexpr std::string_view kSeedNote = "autodiff.seed";
 
 class Joint {
  public:

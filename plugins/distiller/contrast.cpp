@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "contrast.hpp"
 
+#include "tenon/sdk/contrast.hpp"
+
 namespace tenon::distiller {
 namespace {
 
@@ -28,23 +30,13 @@ Result<Value> embedded(EditView edit,
   return unit(b, b.op("MatMul", {x, b.cast(map, x.dtype())}));
 }
 
-// log of the sum of exp(x) along the axis; 1 / softness may be more than exp can take.
-Value log_sum(Precise& b, Value x, int64_t axis) {
-  return b.op("ReduceLogSumExp", {x, b.ints({axis})}, {{"keepdims", 0}});
-}
-
 }  // namespace
 
 Result<Value> contrast_loss(EditView edit, const Matched& pair, const MatchPlan& plan) {
   Precise b(edit);
   TN_TRY(s, embedded(edit, b, pair, b.widened(pair.student, pair.teacher), false, plan));
   TN_TRY(t, embedded(edit, b, pair, b.widened(pair.teacher, pair.student), true, plan));
-  Value sharper = b.number(1 / plan.softness, s.dtype());
-  Value transposed = b.op("Transpose", {t}, {{"perm", std::vector<int64_t>{1, 0}}});
-  Value all = b.mul(b.op("MatMul", {s, transposed}), sharper);
-  Value right = b.mul(b.op("ReduceSum", {b.mul(s, t), b.ints({-1})}, {{"keepdims", 0}}), sharper);
-  Value both = b.add(b.sub(log_sum(b, all, 1), right), b.sub(log_sum(b, all, 0), right));
-  Value loss = b.scaled(b.mean(both), 0.5);
+  Value loss = b.mean(info_nce(b, s, t, b.number(plan.softness, s.dtype()), true));
   TN_CHECK(b.status());
   return loss;
 }

@@ -11,8 +11,6 @@
 namespace tenon::distiller {
 namespace {
 
-constexpr double kTiny = 1e-12;  // squared lengths under it have no direction
-
 constexpr std::array kMatches{
     Match{"hint", hint_loss},         Match{"attention", attention_loss},
     Match{"relation", relation_loss}, Match{"similarity", similarity_loss},

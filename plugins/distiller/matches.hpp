@@ -34,6 +34,8 @@ struct Match {
 // The row of this name; says which there are when there is none.
 Result<const Match*> find_match(std::string_view name);
 
+inline constexpr double kTiny = 1e-12;  // squared lengths under it have no direction
+
 // For messages.
 std::string text_of(const Matched& pair);
 // Rank 4 and up has its channels on axis 1, as convolutions; rank 2 and 3 at the end, as products.

@@ -4,8 +4,6 @@
 namespace tenon::distiller {
 namespace {
 
-constexpr double kTiny = 1e-12;  // squared lengths under it have no direction
-
 Value sum(Precise& b, Value x, int64_t axis, bool keeps) {
   return b.op("ReduceSum", {x, b.ints({axis})}, {{"keepdims", keeps ? 1 : 0}});
 }

@@ -4,12 +4,12 @@
 // whose scaling at test is this one; as torchvision's StochasticDepth); else nothing. It is a
 // Dropout whose mask is one number a sample, which a note says to who trains, by a name that ONNX
 // files keep.
+#include "tenon/sdk/notes.hpp"
+
 #include "layer.hpp"
 
 namespace tenon::layers {
 namespace {
-
-constexpr std::string_view kOverNote = "onnx.metadata.tenon.dropout_over";  // sample, or batch
 
 class StochasticDepth {
  public:
@@ -20,7 +20,7 @@ class StochasticDepth {
     TN_CHECK(one_input(use, 1).status());
     Value made = use.op("Dropout", {use.input(0), use.number(ratio_, TN_F32)});
     TN_CHECK(use.status());
-    TN_CHECK(use.edit().set_note(made.producer().id, kOverNote, any_text(over_)));
+    TN_CHECK(use.edit().set_note(made.producer().id, kDropoutOverNote, any_text(over_)));
     return use.outputs({made});
   }
 

@@ -18,6 +18,7 @@
 
 #include "tenon/sdk/build.hpp"
 #include "tenon/sdk/coupling.hpp"
+#include "tenon/sdk/notes.hpp"
 #include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/optimizer.hpp"
 #include "tenon/sdk/role/pass.hpp"
@@ -28,7 +29,6 @@ namespace tenon::precision {
 namespace {
 
 constexpr std::string_view kGradient = "grad/";
-constexpr std::string_view kSeedNote = "autodiff.seed";  // on cotangents that gradients begin with
 
 struct Format {
   uint32_t dtype;

@@ -2,11 +2,11 @@
 // "pruner.unstructured": sets single weights to zero, or masks them. Shapes stay; fewer bytes or
 // multiplications need a runtime that makes use of zeros.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
 
+#include "tenon/sdk/n_of_m.hpp"
 #include "tenon/sdk/original.hpp"
 #include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/pass.hpp"
@@ -23,42 +23,10 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct NofM {
-  int64_t n = 0, m = 0;  // 0: any pattern
-};
-
-// Two numbers around a sign, up to 999.
-struct Pair {
-  int64_t first = 0, second = 0;
-};
-std::optional<Pair> parse_pair(std::string_view text, char sign) {
-  const size_t at = text.find(sign);
-  if (at == std::string_view::npos) return std::nullopt;
-  auto number = [](std::string_view digits, int64_t* to) {
-    const char* const end = digits.data() + digits.size();
-    const auto [used, error] = std::from_chars(digits.data(), end, *to);
-    return error == std::errc() && used == end && *to <= 999;
-  };
-  Pair made;
-  const bool is_read =
-      number(text.substr(0, at), &made.first) && number(text.substr(at + 1), &made.second);
-  return is_read ? std::optional(made) : std::nullopt;
-}
-
-// "2:4"
-Result<NofM> parse_pattern(const std::string& text) {
-  if (text.empty()) return NofM{};
-  const std::optional<Pair> pair = parse_pair(text, ':');
-  if (!pair || pair->first < 1 || pair->first >= pair->second)
-    return invalid(
-        cat("option pattern: expected N:M with 0 < N < M, such as 2:4, got '", text, "'"));
-  return NofM{pair->first, pair->second};
-}
-
 // "4x1"
 Result<BlockShape> parse_block(const std::string& text) {
   if (text.empty()) return BlockShape{};
-  const std::optional<Pair> pair = parse_pair(text, 'x');
+  const std::optional<TwoNumbers> pair = two_numbers(text, 'x');
   if (!pair || pair->first < 1 || pair->second < 1)
     return invalid(cat("option block: expected the channels that are made and read, such as 4x1, ",
                        "got '", text, "'"));
@@ -90,7 +58,7 @@ class Unstructured {
     out.as_nodes_ = options.text("apply") == "nodes";
     out.is_dry_ = options.flag("dry_run");
     out.selected_ = Selected::read(options);
-    TN_TRY(pattern, parse_pattern(options.text("pattern")));
+    TN_TRY(pattern, NofM::read(options.text("pattern")));
     out.pattern_ = pattern;
     TN_TRY(block, parse_block(options.text("block")));
     out.block_ = block;
@@ -183,10 +151,7 @@ class Unstructured {
   std::string why_skipped(const Weight& weight) const {
     std::string why = selected_.why_left(weight.node);
     if (!why.empty()) return why;
-    int64_t extent = weight.value.type().dims[weight.reads];
-    if (pattern_.m && extent % pattern_.m != 0)
-      return cat("its input axis of ", extent, " does not divide into groups of ", pattern_.m);
-    return "";
+    return pattern_.why_not(weight.value.type().dims[weight.reads]);
   }
 
   // What is zero already counts as pruned, and stays so: it scores below all else.
@@ -320,7 +285,7 @@ TENON_PASS(unstructured,
                  "description": "share of the weights that are zero afterwards"},
     "scope": {"type": "string", "enum": ["local", "global"], "default": "local",
               "description": "rank weights within their layer, or over all layers"},
-    "pattern": {"type": "string", "description": "N:M keeps N of M neighbours along the input axis, such as 2:4; instead of sparsity"},
+    "pattern": {"type": "string", "description": "N:M keeps N of M neighbours along the input axis, of a convolution at each tap, such as 2:4; instead of sparsity"},
     "block": {"type": "string", "description": "RxC: weights that make R channels from C go or stay together, such as 4x1; kernels for sparse weights are faster with it"},
     "dry_run": {"type": "boolean", "default": false, "description": "only report what would go and what it would save"},
     "relative": {"type": "boolean", "default": false,

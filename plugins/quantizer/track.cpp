@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tenon/sdk/build.hpp"
+#include "tenon/sdk/notes.hpp"
 #include "tenon/sdk/role/optimizer.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
@@ -17,7 +18,6 @@
 namespace tenon::quantizer {
 namespace {
 
-constexpr std::string_view kEpochStepsNote = "epoch_steps";  // of the graph, by the trainer
 constexpr const char* kSteps = "quantizer.track/steps";
 
 Type scalar(uint32_t dtype) {

@@ -61,15 +61,13 @@ std::vector<size_t> Layer::positions() const {
   for (size_t i = dims.size(); i-- > 1;)
     strides_of[i - 1] = strides_of[i] * static_cast<size_t>(dims[i]);
   auto step = [&](int64_t axis) { return strides_of[static_cast<size_t>(axis)]; };
-  int64_t taps = 1;
-  for (int64_t extent : window)
-    taps *= extent;
+  const int64_t channels = n_in / taps();
   std::vector<size_t> out;
   for (int64_t o = 0; o < n_out; ++o)
     for (int64_t column = 0; column < n_in; ++column) {
       size_t at = static_cast<size_t>(o) * step(form.weight_out) +
-                  static_cast<size_t>(column / taps) * step(form.weight_in);
-      int64_t left = column % taps;
+                  static_cast<size_t>(column % channels) * step(form.weight_in);
+      int64_t left = column / channels;
       for (size_t i = window.size(); i-- > 0; left /= window[i])
         at += static_cast<size_t>(left % window[i]) * step(form.window[i]);
       out.push_back(at);
@@ -110,8 +108,7 @@ Result<Layer> read_layer(Node node) {
   layer.n_out = dims[static_cast<size_t>(form->weight_out)];
   layer.n_in = dims[static_cast<size_t>(form->weight_in)];
   if (layer.is_conv) TN_CHECK(read_window(&layer, dims));
-  for (int64_t extent : layer.window)
-    layer.n_in *= extent;
+  layer.n_in *= layer.taps();
   Type in = layer.read().type();
   if (!in.ranked) return unsupported("the rank of its input is not known");
   if (!layer.is_conv && form->act_in != static_cast<int64_t>(in.rank()) - 1)

@@ -20,7 +20,9 @@ struct Layer {
   bool is_conv = false;
   std::vector<int64_t> window, strides, dilations, pads;  // of a convolution; pads: starts, ends
   int64_t groups = 1, n_out = 0;                          // n_out: of all groups
-  int64_t n_in = 0;  // columns: what one output channel reads at one position
+  // Columns: what one output channel reads at one position, of a convolution the channels of one
+  // tap side by side, and tap after tap.
+  int64_t n_in = 0;
   // Constants that add to the sums, one number for each output channel: the node's own input, or
   // that of an Add behind it. Falsy: there is none.
   Value bias = {};
@@ -29,6 +31,7 @@ struct Layer {
   Node last = {};
   Value around = {};
 
+  int64_t taps() const { return element_count(window); }  // 1 of a product
   Value read() const { return node.input(act); }
   Value made() const { return last.output(); }
   // Element of the weight's memory for each [output channel][column].

@@ -49,10 +49,7 @@ class Window {
     for (size_t i = n; i-- > 0; position /= out_[i])
       corner[i] = position % out_[i] * layer_.strides[i] - layer_.pads[i];
     entries->clear();
-    int64_t taps = 1;
-    for (int64_t extent : layer_.window)
-      taps *= extent;
-    for (int64_t p = 0; p < taps; ++p) {
+    for (int64_t p = 0, taps = layer_.taps(); p < taps; ++p) {
       int64_t left = p, entry = 0, stride = 1;
       bool inside = true;
       for (size_t i = n; i-- > 0; left /= layer_.window[i]) {
@@ -93,13 +90,12 @@ Matrix inputs_at(const Layer& layer,
   for (int64_t r = 0; r < out.rows(); ++r) {
     int64_t position = positions.chosen[static_cast<size_t>(r)];
     window.at(position % positions.inner, &entries);
-    auto taps = static_cast<int64_t>(entries.size());
-    int64_t channels = layer.n_in / taps;
+    const int64_t channels = layer.n_in / layer.taps();
     const float* sample =
         data + (position / positions.inner * read.shape[1] + group * channels) * inner;
     for (int64_t c = 0; c < layer.n_in; ++c) {
-      int64_t entry = entries[static_cast<size_t>(c % taps)];
-      out(r, c) = entry < 0 ? 0 : double{sample[c / taps * inner + entry]};
+      int64_t entry = entries[static_cast<size_t>(c / channels)];
+      out(r, c) = entry < 0 ? 0 : double{sample[c % channels * inner + entry]};
     }
   }
   return out;

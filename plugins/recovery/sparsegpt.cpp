@@ -4,11 +4,11 @@
 // training; what a layer reads comes from the model as it is by then, so that a layer is chosen for
 // the inputs that it will have.
 #include <algorithm>
-#include <charconv>
 
 #include <nlohmann/json.hpp>
 
 #include "tenon/sdk/evaluation.hpp"
+#include "tenon/sdk/n_of_m.hpp"
 #include "tenon/sdk/original.hpp"
 #include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/pass.hpp"
@@ -20,23 +20,6 @@ namespace tenon::recovery {
 namespace {
 
 using nlohmann::ordered_json;
-
-// "2:4": so many of so many neighbours stay.
-Status read_pattern(const std::string& text, SurgeonPlan* plan) {
-  if (text.empty()) return {};
-  const size_t at = text.find(':');
-  auto number = [&](size_t from, size_t to, int64_t* out) {
-    const char *first = text.data() + from, *last = text.data() + to;
-    auto [end, error] = std::from_chars(first, last, *out);
-    return error == std::errc() && end == last;
-  };
-  if (at == std::string::npos || !number(0, at, &plan->keep) ||
-      !number(at + 1, text.size(), &plan->of) || plan->keep < 1 || plan->keep >= plan->of ||
-      plan->of > 999)
-    return invalid(
-        cat("option pattern: expected N:M with 0 < N < M, such as 2:4, got '", text, "'"));
-  return {};
-}
 
 struct Taken {
   int64_t zeros = 0, elements = 0;
@@ -54,7 +37,10 @@ class SparseGpt {
     out.plan_.sparsity = options.number("sparsity");
     out.plan_.damping = options.number("damping");
     out.plan_.block = options.integer("block");
-    TN_CHECK(read_pattern(options.text("pattern"), &out.plan_));
+    TN_TRY(pattern, NofM::read(options.text("pattern")));
+    out.pattern_ = pattern;
+    out.plan_.keep = pattern.n;
+    out.plan_.of = pattern.m;
     out.rows_ = options.integer("rows");
     out.selected_ = Selected::read(options);
     out.backends_ = options.texts("backend");
@@ -138,6 +124,8 @@ class SparseGpt {
     if (layer.read().dtype() != TN_F32)
       return unsupported(
           cat(layer.read().name(), " is ", dtype_name(layer.read().dtype()), ": expected float32"));
+    why = pattern_.why_not(layer.n_in / layer.taps());
+    if (!why.empty()) return unsupported(why);
     TN_TRY(sums, inputs_of(raw, layer, number, cancel));
     TN_TRY(fits, present_fits(layer));
     Taken out;
@@ -165,6 +153,7 @@ class SparseGpt {
   tn_ctx* ctx_ = nullptr;
   FeedOptions data_;
   SurgeonPlan plan_;
+  NofM pattern_;
   int64_t rows_ = 0;
   Selected selected_;
   std::vector<std::string> backends_;
@@ -185,7 +174,7 @@ TENON_PASS(sparsegpt,
     "batch": {"type": "integer", "minimum": 1, "default": 16, "description": "batch size"},
     "sparsity": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.5,
                  "description": "share of each layer's weights that are zero afterwards"},
-    "pattern": {"type": "string", "description": "N:M keeps N of M neighbours of what an output reads, such as 2:4; instead of sparsity"},
+    "pattern": {"type": "string", "description": "N:M keeps N of M neighbours along the input axis, of a convolution at each tap, such as 2:4; instead of sparsity"},
     "damping": {"type": "number", "minimum": 0, "default": 0.01,
                 "description": "mean squares of an input that are added to each; ten times as much where there is no inverse"},
     "block": {"type": "integer", "minimum": 1, "default": 128, "description": "inputs whose weights are chosen at once"},

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// "trainer.info_nce": which b belongs to a, among those of the batch (van den Oord et al. 2018,
-// equation 4; as in SimCLR and CLIP): a and b [n, d] are the model's first two outputs, row i of
-// one belongs to row i of the other, and the loss is the mean over i of
-//   -log(exp(a_i b_i / t) / sum_j exp(a_i b_j / t)), rows divided by their norms, t the temperature
-// both: the mean of that and of the same for b among all a. Equal samples in a batch are false
-// negatives; by chance it is log n, so a smaller batch at an epoch's end has a smaller loss.
+// "trainer.info_nce": which b belongs to a, among those of the batch (tenon/sdk/contrast.hpp), as
+// in SimCLR and CLIP. a and b [n, d] are the model's first two outputs, with rows divided by their
+// norms; row i of one belongs to row i of the other, and the loss is the mean over i. Equal samples
+// in a batch are false negatives. At chance the loss is log n, so a smaller batch at an epoch's end
+// has a smaller loss.
+#include "tenon/sdk/contrast.hpp"
+#include "tenon/sdk/setting.hpp"
+
 #include "vectors.hpp"
 
 namespace tenon::trainer {
@@ -22,15 +24,7 @@ class InfoNce {
     Value x = normalizes_ ? normalized(b, of[0]) : of[0];
     Value y = normalizes_ ? normalized(b, of[1]) : of[1];
     Value temperature = setting(b, "temperature", temperature_);
-    Value own = b.div(b.sum(b.mul(x, y), {1}, false), temperature);
-    Value scores = b.div(b.op("MatMul", {x, b.transpose(y, {1, 0})}), temperature);
-    auto among = [&](int64_t axis) {
-      Value all = b.op("ReduceLogSumExp", {scores, b.ints({axis})}, {{"keepdims", 0}});
-      return b.sub(all, own);
-    };
-    Value parts = among(1);
-    if (both_) parts = b.mul(b.add(parts, among(0)), b.number(0.5, TN_F32));
-    return mean_loss(b, parts, objective.predictions);
+    return mean_loss(b, info_nce(b, x, y, temperature, both_), objective.predictions);
   }
 
   static Value normalized(Builder& b, Value x) {

@@ -10,6 +10,7 @@
 #include "tenon/role/pass.h"
 
 #include "tenon/sdk/edit.hpp"
+#include "tenon/sdk/notes.hpp"
 
 #include "composed.hpp"
 #include "drive.hpp"
@@ -22,7 +23,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kLoss = "loss";
-constexpr std::string_view kEpochStepsNote = "epoch_steps";  // of the graph, for passes of train_as
 
 std::string summary(StepSizes sizes) {
   std::string steps = sizes.length > 0 ? cat(", ", sizes.length, " steps each") : "";

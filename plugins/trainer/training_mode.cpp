@@ -3,14 +3,12 @@
 
 #include "tenon/sdk/build.hpp"
 #include "tenon/sdk/match.hpp"
+#include "tenon/sdk/notes.hpp"
 #include "tenon/sdk/role/optimizer.hpp"
 #include "tenon/sdk/setting.hpp"
 
 namespace tenon::trainer {
 namespace {
-
-// On a Dropout whose mask is one number for each sample, or for the batch: layers.stochastic_depth.
-constexpr std::string_view kDropoutOverNote = "onnx.metadata.tenon.dropout_over";
 
 Status replace_node(EditView edit, Node old, const std::vector<Value>& made) {
   for (uint64_t i = 0; i < old.n_outputs() && i < made.size(); ++i)

@@ -4,6 +4,8 @@
 //   max(0, |a - p + 1e-6| - |a - n + 1e-6| + margin)
 // where a, p, n [n, d] are the model's first three outputs: a network applied to three inputs.
 // swap: the negative's distance to the positive where that is smaller (Balntas et al. 2016).
+#include "tenon/sdk/setting.hpp"
+
 #include "vectors.hpp"
 
 namespace tenon::trainer {

@@ -1,27 +1,13 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Functions of whole arrays, on tensors and inside a compiled function.
-local tn = require "tenon"
+local tn, expect = require "tenon", require "expect"
 
-local function near(got, wanted, what)
-  for i, x in ipairs(wanted) do
-    local y = got[i]
-    if type(y) == "boolean" then y = y and 1 or 0 end
-    assert(x == y or math.abs(y - x) <= 1e-5 * math.max(1, math.abs(x)),
-      ("%s: element %d: expected %s, got %s"):format(what, i, x, tostring(y)))
-  end
-  assert(#got == #wanted, ("%s: expected %d elements, got %d"):format(what, #wanted, #got))
-end
+local near, fails = expect.near(1e-5), expect.fails
 
 -- Outside of a trace, and in a function of its own.
 local function both(what, f, wanted, ...)
   near(f(...), wanted, what)
   near(tn.jit(f)(...), wanted, what .. ", compiled")
-end
-
-local function fails(wanted, call, ...)
-  local ok, message = pcall(call, ...)
-  assert(not ok, "expected an error with '" .. wanted .. "'")
-  assert(tostring(message):find(wanted), ("expected '%s' in '%s'"):format(wanted, tostring(message)))
 end
 
 local x = tn.tensor({ { 3, 1, 2 }, { 1, 5, 1 } })

@@ -1,24 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Gradients, products with Jacobians, vmap, random numbers, and the search for a NaN.
-local tn = require "tenon"
+local tn, expect = require "tenon", require "expect"
 
 local known = {}
 for _, one in ipairs(tn.components("tenon.pass/1")) do known[one.id] = true end
 if not known["autodiff.value_and_grad"] then return end -- a build without the plugin
 
-local function near(got, wanted, what)
-  assert(#got == #wanted, ("%s: expected %d numbers, got %d"):format(what, #wanted, #got))
-  for i, number in ipairs(wanted) do
-    assert(math.abs(got[i] - number) <= 1e-5 * math.max(1, math.abs(number)),
-      ("%s: element %d: expected %s, got %s"):format(what, i, number, tostring(got[i])))
-  end
-end
-
-local function fails(wanted, call, ...)
-  local ok, message = pcall(call, ...)
-  assert(not ok, "expected an error with '" .. wanted .. "'")
-  assert(tostring(message):find(wanted), ("expected '%s' in '%s'"):format(wanted, tostring(message)))
-end
+local near, fails = expect.near(1e-5), expect.fails
 
 local x, y = tn.tensor({ 1, 2, 3 }), tn.tensor({ 4, 5, 6 })
 
@@ -96,7 +84,7 @@ for i = 1, 20 do assert(dropped[i] == 0 or math.abs(dropped[i] - 4 / 3) < 1e-6) 
 assert(#tn.random_normal({ 2, 3 }) == 6)
 
 -- What is refused.
-fails("autodiff_test.lua:%d+:.*one float scalar", tn.grad(function(a) return a end), x)
+fails("expect.lua:%d+:.*one float scalar", tn.grad(function(a) return a end), x)
 fails("expected a float type to differentiate by, got int64", tn.grad(function(a) return a:sum() end), tn.tensor({ 1 }, "int64"))
 fails("expected the function to give one result, got 2", tn.grad(function(a) return a:sum(), a end), x)
 fails("axis: expected one of %-1 to 0, got 1", tn.grad(function(a) return a:sum() end, 1), x)
@@ -110,7 +98,7 @@ local function loss(a) return tn.sqrt(tn.log(a)):sum() end
 assert(tn.jit(loss)(x)[1] > 0)
 local strict = tn.jit(loss, { check_nan = true })
 assert(strict(tn.tensor({ 2, 3 }))[1] > 0)
-fails("autodiff_test.lua:%d+:.*NaN: the first is in the result of operator Log", strict, tn.tensor({ 2, -1 }))
+fails("expect.lua:%d+:.*NaN: the first is in the result of operator Log", strict, tn.tensor({ 2, -1 }))
 fails("operator Sqrt", strict, tn.tensor({ 2, 0.5 }))
 fails("operator Log", tn.grad(loss, 0, { check_nan = true }), tn.tensor({ 2, -1 }))
 local step = tn.step(function(p, a) return loss(p.w * a) end, { w = tn.tensor({ 1.0, 1.0 }) },

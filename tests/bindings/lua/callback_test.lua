@@ -1,12 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Functions that are notified of a training.
-local tn = require "tenon"
-
-local function fails(expected, call)
-  local ok, message = pcall(call)
-  assert(not ok, "expected an error: " .. expected)
-  assert(message:find(expected, 1, true), message)
-end
+local tn, fails = require "tenon", require("expect").fails
 
 local file = assert(io.open("callback_test.csv", "w"))
 file:write("a,b,label\n")

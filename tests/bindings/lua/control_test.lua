@@ -1,19 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- cond, while_loop, fori_loop, scan with gradients and under vmap; and a model as a function.
-local tn = require "tenon"
+local tn, expect = require "tenon", require "expect"
 
-local function near(got, wanted, what)
-  assert(#got == #wanted, ("%s: expected %d elements, got %d"):format(what, #wanted, #got))
-  for i, x in ipairs(wanted) do
-    assert(math.abs(got[i] - x) <= 1e-4 * math.max(1, math.abs(x)),
-      ("%s: element %d: expected %s, got %s"):format(what, i, x, got[i]))
-  end
-end
-local function fails(wanted, call, ...)
-  local ok, message = pcall(call, ...)
-  assert(not ok, "expected an error with '" .. wanted .. "'")
-  assert(tostring(message):find(wanted), ("expected '%s' in '%s'"):format(wanted, tostring(message)))
-end
+local near, fails = expect.near(1e-4), expect.fails
 
 local x = tn.tensor({ 0.5, -1.25, 2 })
 local rows = tn.tensor({ { 1, 2 }, { -1, 0.5 }, { 0.5, 3 } })

@@ -1,12 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Numbers of a step that change. The losses are PyTorch's, from tests/golden/driven.json: its trace "schedules".
-local tn = require "tenon"
-
-local function fails(expected, call)
-  local ok, message = pcall(call)
-  assert(not ok, "expected an error: " .. expected)
-  assert(message:find(expected, 1, true), message)
-end
+local tn, fails = require "tenon", require("expect").fails
 
 local wanted = {
   0.6931471805599453, 0.6896576265938364, 0.6857695113385349, 0.6809797204136366,

@@ -1,20 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Functions traced to graphs: values, the cache, and what is refused.
-local tn = require "tenon"
+local tn, expect = require "tenon", require "expect"
 
-local function near(got, wanted, what)
-  for i, x in ipairs(wanted) do
-    assert(math.abs(got[i] - x) <= 1e-5 * math.max(1, math.abs(x)),
-      ("%s: element %d: expected %s, got %s"):format(what, i, x, tostring(got[i])))
-  end
-  assert(#got == #wanted, what .. ": size")
-end
-
-local function fails(wanted, call, ...)
-  local ok, message = pcall(call, ...)
-  assert(not ok, "expected an error with '" .. wanted .. "'")
-  assert(tostring(message):find(wanted), ("expected '%s' in '%s'"):format(wanted, tostring(message)))
-end
+local near, fails = expect.near(1e-5), expect.fails
 
 local x = tn.tensor({ { 1, 2 }, { 3, 5 } })
 
@@ -39,7 +27,7 @@ near(tn.jit(function(i) return tn.one_hot(i, 3) end)(tn.tensor({ 2, 0 }, "int64"
 fails("jit_test.lua:%d+:.*use tn.less", tn.jit(function(a) if a < 1 then return a end end), x)
 fails("use tn.less_equal", tn.jit(function(a) return a <= 1 end), x)
 fails("use tn.equal", tn.jit(function(a) return a == a + 1 end), x)
-fails("jit_test.lua:%d+:.*axis: expected one of %-2 to 1, got 2", tn.jit(function(a) return a:sum(2) end), x)
+fails("expect.lua:%d+:.*axis: expected one of %-2 to 1, got 2", tn.jit(function(a) return a:sum(2) end), x)
 fails("counted from 1", tn.jit(function(a) return a[3] end), x)
 fails("do not change", tn.jit(function(a) a.b = 1 end), x)
 local kept
@@ -64,7 +52,7 @@ near(tn.sum(x, 0), { 4, 7 }, "sum of a tensor")
 near(tn.concat({ tn.tensor({ 1 }), tn.tensor({ 2 }) }), { 1, 2 }, "concat of tensors")
 near((x + 1) * x / 2 - x % 2, { 0, 3, 5, 14 }, "operators of tensors")
 near(2 ^ -x // 0.25, { 2, 1, 0, 0 }, "operators of numbers and tensors")
-fails("jit_test.lua:%d+:.*axis: expected", tn.sum, x, 2)
+fails("expect.lua:%d+:.*axis: expected", tn.sum, x, 2)
 
 -- A model of its own, for any number of rows.
 local double = tn.model(function(a) return tn.linear(a, tn.tensor({ { 2 }, { 0 } })) end, { { name = "a", shape = { "N", 2 } } })

@@ -1,13 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- tn.nn: names, options, initializers, errors. What layers compute is tested from Python, against PyTorch.
-local tn = require "tenon"
+local tn, fails = require "tenon", require("expect").fails
 local nn = tn.nn
 
-local function fails(expected, call)
-  local ok, message = pcall(call)
-  assert(not ok, "expected an error: " .. expected)
-  assert(tostring(message):find(expected, 1, true), message)
-end
 
 local input = { { name = "x", shape = { "N", 3 } } }
 local x = tn.tensor({ { 1, -2, 3 }, { 0, 1, 2 } }, "float32")

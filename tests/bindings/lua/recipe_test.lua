@@ -1,12 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- tn.recipe: what a recipe takes, how data are parted, and how what is left of a model is judged.
-local tn = require "tenon"
-
-local function fails(expected, call)
-  local ok, message = pcall(call)
-  assert(not ok, "expected an error: " .. expected)
-  assert(message:find(expected, 1, true), message)
-end
+local tn, fails = require "tenon", require("expect").fails
 
 -- A recipe with these arguments of the command.
 local function recipe(given, more)

@@ -1,12 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Schedules by name, composed, and as functions of the script.
-local tn = require "tenon"
+local tn, fails = require "tenon", require("expect").fails
 
-local function fails(expected, call)
-  local ok, message = pcall(call)
-  assert(not ok, "expected an error: " .. expected)
-  assert(message:find(expected, 1, true), message)
-end
 local function near(a, b) assert(math.abs(a - b) < 1e-12, a .. " is not " .. b) end
 
 local cosine = tn.schedule.cosine { base = 1e-3, warmup = 100 }

@@ -1,11 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Tensors: made from lists, read by index, saved and read again.
-local tn = require "tenon"
+local tn, expect = require "tenon", require "expect"
 
-local function fails(expected, call)
-  local ok, message = pcall(call)
-  assert(not ok, "expected an error: " .. expected)
-  assert(message:find(expected, 1, true), message)
+local function fails(wanted, call)
+  local message = expect.fails(wanted, call)
   assert(message:find("tensor_test.lua:%d+:"), "expected file and line: " .. message)
 end
 

@@ -1,12 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Losses and optimizers by name.
-local tn = require "tenon"
-
-local function fails(expected, call)
-  local ok, message = pcall(call)
-  assert(not ok, "expected an error: " .. expected)
-  assert(message:find(expected, 1, true), message)
-end
+local tn, fails = require "tenon", require("expect").fails
 
 assert(tostring(tn.loss.cross_entropy { label_smoothing = 0.1 }) == "tenon.component(trainer.cross_entropy)")
 assert(tostring(tn.loss["trainer.mse"] {}) == "tenon.component(trainer.mse)")

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Types promote as in NumPy, truth values too: every pair of types. Beside integers a float keeps
 -- its width. Tensors of Lua are not float16.
-local tn = require "tenon"
+local tn, fails = require "tenon", require("expect").fails
 
 local types = {
   "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
@@ -36,11 +36,6 @@ local function has(got, wanted, what)
     if type(y) == "boolean" then y = y and 1 or 0 end
     assert(y == x, ("%s: element %d: expected %s, got %s"):format(what, i, x, tostring(y)))
   end
-end
-local function fails(wanted, call, ...)
-  local ok, message = pcall(call, ...)
-  assert(not ok, "expected an error with '" .. wanted .. "'")
-  assert(tostring(message):find(wanted), ("expected '%s' in '%s'"):format(wanted, tostring(message)))
 end
 
 local function is_float(dtype) return dtype:find("^float") end

@@ -48,7 +48,7 @@ TEST_F(SparseGpt, LosesLessThanTheSameShareBySize) {
   EXPECT_LT(ours, 0.7 * away());
 }
 
-TEST_F(SparseGpt, PatternsRunAlongWhatAnOutputReads) {
+TEST_F(SparseGpt, PatternsRunAlongTheInputChannelsAtEachTap) {
   build_net();
 
   ASSERT_EQ(apply("recovery.sparsegpt",
@@ -57,10 +57,28 @@ TEST_F(SparseGpt, PatternsRunAlongWhatAnOutputReads) {
 
   EXPECT_EQ(zeros(result_, "conv1.w"), 0);
   EXPECT_EQ(zeros(result_, "conv2.w"), 0.5);
+  Tensor conv = result_.view().find("conv2.w").constant();
+  for (size_t out = 0; out < 8; ++out)
+    for (size_t tap = 0; tap < 9; ++tap) {
+      size_t n = 0;
+      for (size_t channel = 0; channel < 4; ++channel)
+        n += conv.data<float>()[(out * 4 + channel) * 9 + tap] == 0;
+      EXPECT_EQ(n, 2u) << "output channel " << out << ", tap " << tap;
+    }
   Tensor fc = result_.view().find("fc.w").constant();
   for (size_t at = 0; at < 40; at += 4)
     EXPECT_EQ(std::count(fc.data<float>() + at, fc.data<float>() + at + 4, 0.0F), 2);
   EXPECT_EQ(report_["left"][0]["why"], "not in the list of option only");
+}
+
+TEST_F(SparseGpt, LeavesLayersWhoseInputAxisDoesNotDivide) {
+  build_net();
+
+  ASSERT_EQ(apply("recovery.sparsegpt", {{"data", samples()}, {"pattern", "2:4"}}), "");
+
+  EXPECT_EQ(zeros(result_, "conv1.w"), 0);
+  EXPECT_EQ(report_["left"][0]["node"], "conv1");
+  EXPECT_EQ(report_["left"][0]["why"], "its input axis of 3 does not divide into groups of 4");
 }
 
 TEST_F(SparseGpt, ItsZerosSurviveARefitAndATrainingsOriginalIsTheWholeModel) {
