@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -144,4 +145,13 @@ def train(model: Model, data: Dataset | Mapping[str, Any], **options: Any) -> Mo
         options["schedules"] = _driven(options["schedules"])
     if callable(options.get("rate")):
         options["rate"] = function(options["rate"])
-    return model.apply(_PASS, **options)
+    try:
+        return model.apply(_PASS, **options)
+    except KeyboardInterrupt as stopped:
+        run = options.get("run")
+        stopped.add_note(
+            f"tn.train: what was trained is saved; go on with run={os.fspath(run)!r}, resume=True"
+            if run
+            else "tn.train: nothing was kept: give run, a folder, to be able to go on"
+        )
+        raise
