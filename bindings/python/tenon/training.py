@@ -105,8 +105,8 @@ def _as_data(option: str, given: Any) -> Any:
         return samples(given)
     if isinstance(given, Iterator) or type(given).__name__ == "DataLoader":
         raise InvalidArgument(
-            f"option {option}: expected a data set, arrays by name or a list of samples, as batches "
-            f"are made here and in another order in each epoch, got {type(given).__name__}"
+            f"option {option}: expected a data set, arrays by name or a list of samples, as "
+            f"batches are made here and in another order in each epoch, got {type(given).__name__}"
             + (": give its dataset" if hasattr(given, "dataset") else "")
         )
     return given
