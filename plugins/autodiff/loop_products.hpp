@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Products in the steps of a Scan or a Loop: which of them the way back keeps rather than computes
+// Products in the steps of a Scan or a Loop: which of them the backward pass keeps, not computes
 // again, and which of its sums over all steps are one product behind the last step.
 
 #include <optional>

@@ -87,6 +87,10 @@ Result<std::vector<std::string>> find_parameters(Graph graph, const ParameterCho
   if (!choice.only.empty())
     return invalid(
         cat("option parameters: no float32 constant of the model fits ", choice.only.front()));
+  if (!choice.frozen.empty())
+    return invalid(cat("option frozen: expected some parameter that is left to train, got none: ",
+                       choice.frozen.front(),
+                       choice.frozen.size() > 1 ? " and others fit" : " fits", " all"));
   return invalid(
       "expected a model with weights of float32 or float64 to train, got none; precision.widen "
       "makes them of 16-bit ones");

@@ -27,7 +27,7 @@ _VALUES += (np.generic, np.dtype)
 
 
 def _identity(leaf: Any) -> Any:
-    """What tells an argument that is no array from another one. Two models, or other objects, may
+    """By which an argument that is no array is known. Two models, or other objects, may
     look alike and be different; one that is part of a key lives as long as what was compiled."""
     return (type(leaf), repr(leaf)) if isinstance(leaf, _VALUES) else id(leaf)
 

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from . import _core
 from .component import Component, full_id
-from .data import Dataset
+from .data import Dataset, samples
 from .errors import InvalidArgument
 from .events import session
 from .model import Model
@@ -99,6 +100,19 @@ def _driven(schedules: Any) -> Any:
     return listed
 
 
+def _as_data(option: str, given: Any) -> Any:
+    """A list of samples is a data set; what can be walked through but once is none."""
+    if isinstance(given, (list, tuple)):
+        return samples(given)
+    if isinstance(given, Iterator) or type(given).__name__ == "DataLoader":
+        raise InvalidArgument(
+            f"option {option}: expected a data set, arrays by name or a list of samples, as "
+            f"batches are made here and in another order in each epoch, got {type(given).__name__}"
+            + (": give its dataset" if hasattr(given, "dataset") else "")
+        )
+    return given
+
+
 def train(model: Model, data: Dataset | Mapping[str, Any], **options: Any) -> Model:
     """A new model, trained on the data set, or on arrays: {"x": images, "label": labels}.
 
@@ -107,6 +121,7 @@ def train(model: Model, data: Dataset | Mapping[str, Any], **options: Any) -> Mo
                          optimizer=tn.optim.adamw(lr=tn.schedule.cosine(base=1e-3, warmup=100)))
         small.report["history"]            # one record for each epoch
 
+    A list of samples, (x, label) or dictionaries, is a data set as well (`tn.data.samples`).
     Fields of the data set are matched with the model's inputs by name; the one that is left is what
     the loss compares with. precision="bf16" computes in bfloat16. With run="folder" the run can go
     on after it was stopped or killed, to the same bits: run="folder", resume=True; another run can
@@ -118,6 +133,10 @@ def train(model: Model, data: Dataset | Mapping[str, Any], **options: Any) -> Mo
     "to": 1e-4, "follow": {"value": "validation_loss", "begin": 2, "end": 0.1}}}. All
     options are those of the pass `trainer.train` (`tenon.components("pass")`).
     """
+    options["data"] = data
+    for name in ("data", "validation"):
+        if name in options:
+            options[name] = _as_data(name, options[name])
     if (joined := _joined(options.pop("callbacks", []))) is not None:
         options["callbacks"] = joined
     optimizer = options.get("optimizer")
@@ -127,4 +146,13 @@ def train(model: Model, data: Dataset | Mapping[str, Any], **options: Any) -> Mo
         options["schedules"] = _driven(options["schedules"])
     if callable(options.get("rate")):
         options["rate"] = function(options["rate"])
-    return model.apply(_PASS, data=data, **options)
+    try:
+        return model.apply(_PASS, **options)
+    except KeyboardInterrupt as stopped:
+        run = options.get("run")
+        stopped.add_note(
+            f"tn.train: what was trained is saved; go on with run={os.fspath(run)!r}, resume=True"
+            if run
+            else "tn.train: nothing was kept: give run, a folder, to be able to go on"
+        )
+        raise

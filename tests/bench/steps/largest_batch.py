@@ -55,7 +55,7 @@ def planned(network: str, way: str, threads: int, count: int) -> tuple[int, int]
     step, batch, running, precision = step_of(network, way, count, threads)
     model, _ = step.trained.trace(running, *batch)
     plan = model.compile(backend="onednn", precision=precision, threads=threads)
-    plan.prepare()
+    plan.prepare(*(np.zeros(port.shape, port.dtype) for port in model.inputs))
     about = plan.describe()
     parts = about["partitions"]
     arena = about.get("arena_bytes", 0)

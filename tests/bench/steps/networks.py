@@ -306,7 +306,7 @@ def unet(width=32, depth=4, count=4, size=256) -> Network:
 
 
 def lstm(of=64, width=512, layers=2, count=32, length=100, classes=10) -> Network:
-    """Two layers of an LSTM, a class by the last step. Gates lie as PyTorch has them: i, f, g, o."""
+    """Two layers of an LSTM, a class by the last step. Gates: i, f, g, o, as PyTorch's."""
     weights = Weights(7)
     deviation = (1 / width) ** 0.5 / 3**0.5
     for i in range(layers):

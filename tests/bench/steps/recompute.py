@@ -6,8 +6,9 @@
 One process for each contestant and round, alternating. keep: all values for the backward pass;
 sqrt: the pass autodiff.recompute; half, quarter: the same with a budget, a share of the planned
 peak; compress, bfloat16: the pass autodiff.compress in its two forms; both: sqrt, and compress
-behind it; blocks: tn.checkpoint of each block; the same in PyTorch, eager, where it is installed
-(blocks: torch.utils.checkpoint). arena: what the plan takes for values in
+behind it; blocks: tn.checkpoint of each block; the same in PyTorch where it is installed: eager,
+blocks: torch.utils.checkpoint; compile, half, quarter: torch.compile of the whole with
+activation_memory_budget 1, 0.5, 0.25. arena: what the plan takes for values in
 between; peak: the most memory of the process less what it had before the first step; loss: of the
 last step, the same to the bit in all of Tenon's but those that compress.
 """
@@ -26,8 +27,9 @@ import numpy as np
 HEADS = 4
 CONTESTANTS = (
     "keep", "sqrt", "half", "quarter", "compress", "bfloat16", "both", "blocks",
-    "torch keep", "torch blocks",
+    "torch keep", "torch blocks", "torch compile", "torch half", "torch quarter",
 )  # fmt: skip
+BUDGETS = {"compile": 1.0, "half": 0.5, "quarter": 0.25}  # PyTorch's activation memory budget
 JOINT = {
     "sqrt": {"autodiff.recompute": {}},
     "half": {"autodiff.recompute": {"budget": 0.5}},  # of the planned peak
@@ -163,9 +165,7 @@ class Torch:
         optimizer = torch.optim.SGD([v for p in params for v in p.values()], lr=1e-2)
         given = torch.from_numpy(batch(self.options))
 
-        def run():
-            optimizer.zero_grad()
-            x = given
+        def forward(x):
             for p in params:
                 if kind == "blocks":
                     x = torch.utils.checkpoint.checkpoint(
@@ -173,7 +173,17 @@ class Torch:
                     )
                 else:
                     x = block(self, p, x)
-            loss = (x * x).mean()
+            return (x * x).mean()
+
+        if kind in BUDGETS:
+            import torch._functorch.config
+
+            torch._functorch.config.activation_memory_budget = BUDGETS[kind]
+            forward = torch.compile(forward)
+
+        def run():
+            optimizer.zero_grad()
+            loss = forward(given)
             loss.backward()
             optimizer.step()
             return loss.item()
@@ -209,6 +219,7 @@ def main():
         ("steps", 5),
     ):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--only", help="these contestants, with commas between them")
     parser.add_argument("--contestant", help="this one, in this process")
     options = parser.parse_args()
     if options.contestant:
@@ -216,6 +227,8 @@ def main():
     names = [
         n for n in CONTESTANTS if not n.startswith("torch") or importlib.util.find_spec("torch")
     ]
+    if options.only:
+        names = [name for name in names if name in options.only.split(",")]
     results = {name: [] for name in names}
     for _ in range(options.rounds):
         for name in names:

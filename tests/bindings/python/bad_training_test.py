@@ -61,3 +61,17 @@ def test_a_region_and_a_budget_that_cannot_be():
 def test_a_schedule_that_gives_no_number(blobs):  # noqa: F811
     with pytest.raises(tn.TenonError, match="step 2: expected a finite number"):
         tn.train(linear(), data=blobs, rate=lambda step, steps: 0.1 if step < 2 else float("nan"))
+
+
+def test_lists_of_samples_are_data_and_what_is_walked_once_is_not():
+    rows = [(np.float32([i, -i]), i % 3) for i in range(12)]
+    assert tn.train(linear(), rows, batch=4).report["steps"] == 3
+    assert tn.train(linear(), rows, validation=rows[:6], batch=4).report["history"]
+    for once in (iter(rows), (row for row in rows)):
+        with pytest.raises(tn.InvalidArgument, match="option data: expected a data set, arrays by"):
+            tn.train(linear(), once)
+
+
+def test_nothing_that_is_left_to_train_names_the_option():
+    with pytest.raises(tn.InvalidArgument, match=r"option frozen: .* got none: \* fits all"):
+        tn.train(linear(), {"x": np.zeros((4, 2), "f"), "label": np.arange(4) % 3}, frozen=["*"])

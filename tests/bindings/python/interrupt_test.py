@@ -60,3 +60,34 @@ def test_an_endless_loop_is_stopped(inside, backend):
     )
 
     assert done.stdout == "stopped\n[1.0, 1.0]\n", done.stderr
+
+
+TRAINING = """
+import os, signal, sys, threading
+import numpy as np
+import tenon as tn
+
+x = np.random.default_rng(0).normal(size=(4000, 8)).astype("f")
+rows = {"x": x, "label": (x.sum(1) > 0).astype("i8")}
+model = tn.nn.build(tn.nn.Linear(2), {"x": ("N", 8)}, seed=1)
+def begun(point):
+    if point["step"] == 3 and not sys.argv[2:]:
+        os.kill(os.getpid(), signal.SIGINT)
+options = {"epochs": 2, "batch": 4, "callbacks": tn.callback(step=begun)}
+if sys.argv[1]:
+    options["run"] = sys.argv[1]
+print(tn.train(model, rows, resume=len(sys.argv) > 2, **options).report["steps"])
+"""
+
+
+def trained(*arguments):
+    command = [sys.executable, "-c", TRAINING, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_a_training_that_is_stopped_says_how_to_go_on(tmp_path):
+    run = str(tmp_path / "run")
+    stopped = trained(run)
+    assert f"go on with run={run!r}, resume=True" in stopped.stderr, stopped.stderr
+    assert trained(run, "resumed").stdout.split() == ["2000"]
+    assert "nothing was kept: give run" in trained("").stderr

@@ -133,3 +133,19 @@ def test_a_step_takes_an_optimizer_by_its_name(name):
         tn.Step(lambda w, x: (w * x).sum(), np.ones(3, "f"), "adam_w")
     with pytest.raises(tn.InvalidArgument, match=r"as tn.optim.adamw\(lr=1e-3\), got adamw"):
         tn.Step(lambda w, x: (w * x).sum(), np.ones(3, "f"), tn.optim.adamw)
+
+
+def test_the_decay_of_an_average_may_follow_a_schedule():
+    """n / (n + 1) is the plain mean: stochastic weight averaging of each step."""
+    step = tn.Step(
+        lambda p, x: ((p - x) ** 2).sum(),
+        np.zeros(3, "f"),
+        tn.optim.sgd(lr=0.1),
+        average=0.5,
+        settings={"average": lambda update: update / (update + 1)},
+    )
+    seen = []
+    for i in range(4):
+        step(np.full(3, i, "f"))
+        seen.append(step.parameters)
+    np.testing.assert_allclose(step.averages, np.mean(seen, axis=0), rtol=1e-6)
