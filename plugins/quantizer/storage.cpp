@@ -40,6 +40,32 @@ bool is_storable(Value value, int64_t axis) {
   return std::all_of(data, data + element_count(tensor), [](float x) { return std::isfinite(x); });
 }
 
+namespace {
+
+constexpr std::string_view kSelectedNote = "quantizer.selected";
+
+}  // namespace
+
+Status keep_selected(EditView edit, const Selected& selected) {
+  const nlohmann::json note{{"only", selected.only}, {"skip", selected.skip}};
+  return edit.set_note(0, kSelectedNote, any_text(note.dump()));
+}
+
+Selected kept_selected(Graph graph) {
+  tn_any note{};
+  Status ignored(services.graph->note(graph.raw, 0, str(kSelectedNote), &note));
+  const nlohmann::json kept = nlohmann::json::parse(text_of(note), nullptr, false);
+  Selected out;
+  if (!kept.is_object()) return out;
+  out.only = kept.value("only", out.only);
+  out.skip = kept.value("skip", out.skip);
+  return out;
+}
+
+Status forget_selected(EditView edit) {
+  return edit.set_note(0, kSelectedNote, {});
+}
+
 Status Storage::run(EditView edit, const Assignment& assignment) {
   for (const Decision& one : assignment.nodes()) {
     if (one.taken || !plan_.selected.takes(one.node)) continue;
