@@ -24,9 +24,15 @@ std::optional<int64_t> left_matrix(Node node, const Product& product) {
   Value left = product.act_of(node);
   if (!left || !left.is_constant()) return std::nullopt;
   auto act = static_cast<uint64_t>(product.act), weight = static_cast<uint64_t>(product.weight);
-  std::optional<LayerForm> form = layer_form(node, act, weight);
-  if (!form || form->slides || form->act_rows < 0) return std::nullopt;
-  return form->act_rows;
+  if (std::optional<LayerForm> form = layer_form(node, act, weight)) {
+    if (form->slides || form->act_rows < 0) return std::nullopt;
+    return form->act_rows;
+  }
+  // A batch of right operands has no form as a weight: then the constant is the weight, and the
+  // batch what it is multiplied with.
+  std::optional<LayerForm> swapped = layer_form(node, weight, act);
+  if (!swapped || swapped->slides) return std::nullopt;
+  return swapped->weight_out;
 }
 
 }  // namespace

@@ -75,6 +75,23 @@ TEST_F(Storage, SkippedTablesStay) {
   EXPECT_THAT(apply("quantizer.weights", {{"skip", {"rows"}}}), HasSubstr("nothing to quantize"));
 }
 
+// As the transforms of a signal in windows: one constant matrix times each of a batch.
+TEST_F(Storage, ConstantsOnTheLeftOfABatchGetRows) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {3, 48, 8});
+    Value y = node(edit, "MatMul", {weight(edit, "basis", {32, 48}, 1), x}, "product");
+    ASSERT_EQ(text_of(edit.output("y", y)), "");
+  });
+  for (const char* pass : {"quantizer.weights", "quantizer.dynamic"}) {
+    ASSERT_EQ(apply(pass, json::object()), "") << pass;
+
+    EXPECT_EQ(result_.view().find("basis_quantized").dtype(), uint32_t{TN_I8});
+    EXPECT_EQ(result_.view().find("basis_scale").type().dims, (std::vector<int64_t>{32}));
+    Floats x = random(3 * 48 * 8, 9);
+    EXPECT_GT(cosine(run(model_, {3, 48, 8}, x), run(result_, {3, 48, 8}, x)), 0.9998) << pass;
+  }
+}
+
 TEST_F(Storage, RecurrentWeightsGetChannels) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {4, 1, 16});
