@@ -96,6 +96,7 @@ Result<BatchValues> BatchValues::gradients(tn_ctx* ctx,
   BatchValues out;
   TN_TRY(lossy, with_loss(ctx, graph, plan, &out.feed_));
   OwnedGraph clone = std::move(lossy);
+  out.rules_ = BatchRules::of(clone.view());
   TN_CHECK(differentiate(ctx, clone.get(), constants, cancel).in("gradients"));
   TN_CHECK(out.compile(ctx, clone.get(), constants));
   return Result<BatchValues>(std::move(out));
@@ -108,6 +109,7 @@ Result<BatchValues> BatchValues::activations(tn_ctx* ctx,
   BatchValues out;
   TN_TRY(feed, feed_of(ctx, plan, Graph{graph}, {}, ", for an importance that uses activations"));
   out.feed_ = std::move(feed);
+  out.rules_ = BatchRules::of(Graph{graph});
   for (size_t i = 0; i < values.size(); ++i)
     out.index_[values[i].id] = i;
   Result<Plan> compiled = Plan::on_first(ctx, Graph{graph}, values, {});
@@ -127,6 +129,7 @@ Status BatchValues::load(uint64_t batch, const Cancel& cancel) {
     return {};
   }
   TN_TRY(loaded, feed_.load(batch));
+  TN_CHECK(rules_.check(loaded.inputs).in(feed_.batch_text(batch)));
   Status ran = plan_.run(loaded.inputs, cancel.raw());
   if (!ran.ok()) return std::move(ran).in(cat("values of ", feed_.batch_text(batch)));
   is_loaded_ = true;

@@ -53,6 +53,7 @@ class BatchValues {
 
   Plan plan_;
   Feed feed_;
+  BatchRules rules_;
   std::vector<Tensor> ones_;  // the only batch, in the place of the feed
   size_t first_ = 0;          // of the values among the plan's results
   bool is_loaded_ = false;

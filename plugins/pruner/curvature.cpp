@@ -105,6 +105,7 @@ Result<BatchValues> BatchValues::curvature(tn_ctx* ctx,
   BatchValues out;
   TN_TRY(lossy, with_loss(ctx, graph, plan, &out.feed_));
   OwnedGraph clone = std::move(lossy);
+  out.rules_ = BatchRules::of(clone.view());
   TN_CHECK(differentiate(ctx, clone.get(), constants, cancel).in("gradients"));
   TN_CHECK(derive_again(ctx, clone.get(), constants, cancel).in("second derivatives"));
   TN_CHECK(direct(clone.get(), constants, directions));

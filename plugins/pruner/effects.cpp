@@ -32,6 +32,7 @@ Result<Effects> Effects::make(tn_ctx* ctx,
   for (const Group* group : groups)
     TN_CHECK(out.collect(*group));
   TN_TRY(lossy, with_loss(ctx, graph, plan, &out.feed_));
+  out.rules_ = BatchRules::of(lossy.view());
   TN_CHECK(out.insert(lossy.get()));
   Result<Plan> compiled = Plan::on_first(ctx, lossy.view(), {}, {});
   if (!compiled.ok()) return std::move(compiled).status().in("effects on the loss");
@@ -91,6 +92,7 @@ Status Effects::insert(tn_graph* graph) {
 
 Status Effects::load(uint64_t batch) {
   TN_TRY(loaded, feed_.load(batch));
+  TN_CHECK(rules_.check(loaded.inputs).in(feed_.batch_text(batch)));
   inputs_.assign(loaded.inputs.begin(), loaded.inputs.end());
   batch_ = batch;
   return {};

@@ -43,6 +43,7 @@ class Effects {
 
   Plan plan_;
   Feed feed_;
+  BatchRules rules_;
   uint64_t orders_ = 1, seed_ = 0, batch_ = 0;
   std::vector<Gate> gates_;
   std::vector<std::vector<Use>> uses_;  // by group

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loss.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "tenon/sdk/edit.hpp"
 
 namespace tenon::pruner {
@@ -75,6 +78,34 @@ Result<Feed> feed_of(tn_ctx* ctx,
                .fields = std::move(fields)};
   if (!plan.label.empty()) how.labels = {plan.label};
   return Feed::make(ctx, plan.data.data, model, how);
+}
+
+BatchRules BatchRules::of(Graph graph) {
+  BatchRules out;
+  for (Value input : graph.inputs())
+    out.names.emplace_back(input.name());
+  for (Node node : graph.nodes())  // of classes, the loss reads the scores and then the labels
+    if (node.n_inputs() == 2 && node.input(1).name() == kTarget && node.input(1).dtype() == TN_I64)
+      out.classes = node.input(0).type().dims.at(1);
+  return out;
+}
+
+Status BatchRules::check(std::span<const DLTensor> inputs) const {
+  for (size_t i = 0; i < inputs.size() && i < names.size(); ++i) {
+    const int64_t n = element_count(inputs[i]);
+    if (dtype_of(inputs[i]) == TN_F32) {
+      const auto* data = data_of<const float>(inputs[i]);
+      const auto bad = std::count_if(data, data + n, [](float x) { return !std::isfinite(x); });
+      if (bad > 0)
+        return invalid(cat("input ", names[i], ": ", bad, " of ", n, " numbers are not finite"));
+    }
+    if (names[i] != kTarget || classes < 0 || dtype_of(inputs[i]) != TN_I64) continue;
+    const auto* labels = data_of<const int64_t>(inputs[i]);
+    const auto* wrong =
+        std::find_if(labels, labels + n, [&](int64_t x) { return x < 0 || x >= classes; });
+    if (wrong != labels + n) return invalid(cat("label ", *wrong, ": expected 0 to ", classes - 1));
+  }
+  return {};
 }
 
 Result<OwnedGraph> with_loss(tn_ctx* ctx,

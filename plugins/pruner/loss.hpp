@@ -45,6 +45,16 @@ Result<Feed> feed_of(tn_ctx* ctx,
                      std::map<std::string, std::string> fields,
                      std::string_view what);
 
+// What the inputs of a batch have to be, or scores mean nothing: finite numbers, and labels that
+// are classes.
+struct BatchRules {
+  static BatchRules of(Graph graph);  // the model, or what with_loss makes of it
+  Status check(std::span<const DLTensor> inputs) const;
+
+  std::vector<std::string> names = {};  // of the inputs
+  int64_t classes = -1;                 // of the labels, which are the last input; -1: none
+};
+
 // A copy of the model whose last output is the loss of its first one against a further last input,
 // and the feed that gives it labels.
 Result<OwnedGraph> with_loss(tn_ctx* ctx, const tn_graph* graph, const BatchPlan& plan, Feed* feed);

@@ -59,6 +59,15 @@ nlohmann::ordered_json report_prunable(const tn_graph* graph, const Groups& grou
   return macs ? nlohmann::ordered_json(*macs) : nullptr;
 }
 
+std::string why_no_layers(Graph graph, std::string_view otherwise) {
+  for (Node node : graph.nodes())
+    if (node.is("DequantizeLinear"))
+      return cat("the weights are quantized, as ", node.name(), " (", node.type(),
+                 ") says: prune the float model, or make it one by quantizer.dequantize (tenon "
+                 "optimize --requantize)");
+  return std::string(otherwise);
+}
+
 void log_barriers(tn_ctx* ctx, const Groups& groups) {
   std::map<std::string, std::string> names;
   for (const Barrier& one : groups.barriers()) {

@@ -52,7 +52,8 @@ Status all_float32(const std::vector<Value>& values, std::string_view what) {
   for (Value v : values)
     if (v.dtype() != TN_F32)
       return invalid(
-          cat(v.name(), ": expected float32 for ", what, ", got ", dtype_name(v.dtype())));
+          cat(v.name(), ": expected float32 for ", what, ", got ", dtype_name(v.dtype()),
+              v.dtype() == TN_F16 || v.dtype() == TN_BF16 ? "; apply precision.widen first" : ""));
   return {};
 }
 

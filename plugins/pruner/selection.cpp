@@ -59,8 +59,10 @@ namespace {
 
 // How many channels go of each group: its share rounded down, and then, so that all together lose
 // their ratio, one more each of those with the largest part of a channel left over (the method of
-// largest remainders; where equal, of least score): 0.3 of six heads are 1.8, and twelve layers
-// lose 21 of 72, not twelve. Channels count by their width.
+// largest remainders): 0.3 of six heads are 1.8, and twelve layers lose 21 of 72, not twelve. Where
+// parts are equal, the largest group is first, since one channel is the smallest share of it: of
+// 1.8 of six and 4.8 of sixteen the fifth of sixteen goes, not the second of six, whatever the
+// scores; then the group whose next channel has the least score. Channels count by their width.
 std::vector<int64_t> shares(const std::vector<Candidate>& groups, const Limits& limits) {
   std::vector<int64_t> out;
   std::vector<size_t> order;
@@ -76,6 +78,8 @@ std::vector<int64_t> shares(const std::vector<Candidate>& groups, const Limits& 
   }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     if (rest[a] != rest[b]) return rest[a] > rest[b];
+    if (count_of(groups[a]) != count_of(groups[b]))
+      return count_of(groups[a]) > count_of(groups[b]);
     return next_score(groups[a], out[a]) < next_score(groups[b], out[b]);
   });
   for (size_t g : order) {

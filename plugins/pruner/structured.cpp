@@ -77,7 +77,7 @@ class Structured {
     TN_CHECK(selected_.check({raw}));
     Groups groups = Groups::of(Graph{raw});
     TN_CHECK(check_asked(groups));
-    TN_TRY(chosen, choose(groups));
+    TN_TRY(chosen, choose({raw}, groups));
     TN_TRY(candidates, score(raw, groups, chosen, cancel));
     if (target_) TN_CHECK(find_ratio(raw, groups, chosen, &candidates, cancel));
     TN_TRY(gone, select(candidates));
@@ -202,7 +202,7 @@ class Structured {
     return {};
   }
 
-  Result<std::vector<size_t>> choose(const Groups& groups) const {
+  Result<std::vector<size_t>> choose(Graph graph, const Groups& groups) const {
     std::vector<size_t> out;
     std::string reasons;
     for (size_t g = 0; g < groups.all().size(); ++g) {
@@ -215,7 +215,8 @@ class Structured {
       const Barrier& one = groups.barriers()[i];
       reasons += cat(reasons.empty() ? "" : "; ", one.node.name(), ": ", one.why);
     }
-    if (reasons.empty()) reasons = "the model has no layer that makes channels";
+    if (reasons.empty())
+      reasons = why_no_layers(graph, "the model has no layer that makes channels");
     return Status(TN_FAILED_PRECONDITION, cat("nothing to prune (", reasons, ")"));
   }
 

@@ -160,7 +160,7 @@ class Unstructured {
                                     const Cancel& cancel) {
     std::vector<Weight> weights;
     skipped_ = ordered_json::array();
-    std::string reasons = "the model has no weight matrix or kernel";
+    std::string reasons = why_no_layers({graph}, "the model has no weight matrix or kernel");
     for (const Weight& weight : groups.weights()) {
       std::string why = why_skipped(weight);
       if (why.empty()) {

@@ -26,7 +26,8 @@ bool same_shape(Value a, Value b, bool only) {
 
 std::string advice(Value v) {
   bool is_half = v.dtype() == TN_F16 || v.dtype() == TN_BF16;
-  return is_half ? "; apply precision.widen first" : "";
+  if (is_half) return "; apply precision.widen first";
+  return v.dtype() == TN_F64 ? "; export the model in float32" : "";
 }
 
 // A constant that becomes part of the result: data of its own (of the result's rank), or a filling
@@ -143,7 +144,7 @@ const Decision* Assignment::maker(Value v) const {
 Status Assignment::decide(Graph graph, const Choices& choices) {
   for (Node node : graph.nodes()) {
     Decision one{node, role_of(node)};
-    if (one.role.is_quantized())
+    if (one.role.is_quantized() && !choices.among_quantized)
       return {TN_FAILED_PRECONDITION,
               cat("the model is already quantized (node ", node.name(), " is a ", node.type(),
                   "): start from the float model, or make it one by ",
@@ -153,6 +154,8 @@ Status Assignment::decide(Graph graph, const Choices& choices) {
     one.why = choices.selected.why_left(node);
     if (!one.why.empty()) {
       // as the user says
+    } else if (one.role.is_quantized()) {
+      one.why = "in 8 bits already";
     } else if (!one.role.has_row) {
       one.why = cat("operator ", node.type(), " is not known");
     } else if (one.role.is_float()) {

@@ -26,7 +26,8 @@ enum class Products : uint8_t { kNone, kScores, kAll };
 struct Choices {
   Selected selected = {};
   Products products = Products::kNone;
-  bool weights_only = false;  // compute nodes alone, for passes that need no activations
+  bool weights_only = false;     // compute nodes alone, for passes that need no activations
+  bool among_quantized = false;  // a model with nodes in 8 bits, which stay, is no error
 
   static Choices from(const Options& options);  // of TENON_STORAGE_OPTIONS
 };

@@ -82,6 +82,7 @@ class Binarize {
     TN_TRY(spreads, spreads_of(graph, layers, &feed, cancel));
     TN_TRY(edit, Edit::begin(raw));
     TN_CHECK(keep_original(edit, raw));
+    TN_CHECK(keep_selected(edit, {.skip = {"*"}}));  // what is not of one bit stays in float
     nlohmann::ordered_json names = nlohmann::ordered_json::array();
     for (const Layer& layer : layers) {
       Builder b(edit);

@@ -43,6 +43,7 @@ Status CalibratedPass::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
   Insertion insertion(ctx_, assignment, insertion_);
   TN_TRY(edit, Edit::begin(raw));
   TN_CHECK(insertion_.trained ? keep_original(edit, raw) : edit.set_note(0, kOriginalNote, {}));
+  if (insertion_.trained) TN_CHECK(keep_selected(edit, choices_.selected));
   TN_CHECK(insertion.run(edit, ranges.params));
   nlohmann::ordered_json report = report_nodes(assignment, insertion.weights());
   report["values"] = values;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // "quantizer.convert": after training with quantizer.qat, weights become int8 constants and biases
-// int32 ones: the file that quantizer.static writes, with trained numbers.
+// int32 ones: the file that quantizer.static writes, with trained numbers. What nodes that compute
+// in float read as weights was trained in float, and is stored in 8 bits here.
 #include <nlohmann/json.hpp>
 
 #include "tenon/sdk/original.hpp"
@@ -8,6 +9,7 @@
 
 #include "bias.hpp"
 #include "signs.hpp"
+#include "storage.hpp"
 #include "trained_weight.hpp"
 
 namespace tenon::quantizer {
@@ -62,12 +64,30 @@ class Convert {
     }
     TN_CHECK(edit.set_note(0, kOriginalNote, {}));  // a finished model learns no more
     TN_CHECK(edit.commit());
+    TN_TRY(stored, store_others(raw));
     return sink.write(nlohmann::ordered_json{
-        {"weights", names}, {"signs", signs}, {"steps", steps}, {"biases", biases}}
-                          .dump());
+        {"weights", names},
+        {"signs", signs},
+        {"steps", steps},
+        {"biases", biases},
+        {"stored",
+         stored}}.dump());
   }
 
  private:
+  // Tables, weights of recurrent cells, bodies of control flow.
+  static Result<nlohmann::ordered_json> store_others(tn_graph* raw) {
+    const Selected selected = kept_selected({raw});
+    TN_TRY(assignment, Assignment::make({raw}, {selected, Products::kNone, true, true}));
+    Storage storage({selected, true});
+    TN_TRY(edit, Edit::begin(raw));
+    TN_CHECK(storage.run(edit, assignment));
+    TN_CHECK(forget_selected(edit));
+    TN_CHECK(edit.commit());
+    TN_CHECK(storage.run_in_bodies(raw));
+    return storage.notes();
+  }
+
   static Result<bool> store(EditView edit, Node node, const Product& product) {
     Node act = stored_input(node, product.act), weight = stored_input(node, product.weight);
     if (!act || !weight || scales(act).size() != 1 || !weight.input(0).is_constant()) return false;

@@ -116,8 +116,11 @@ Status Rewriting::move(Node node) {
   Integers out = *first;
   Result<Node> made = added_again(edit_, node, inputs);
   if (!made.ok()) return refuse(node, made.status().message());
-  out.value = made->output();
-  known_[node.output().id] = out;
+  for (uint64_t i = 0; i < node.n_outputs(); ++i) {
+    if (!node.output(i)) continue;
+    out.value = made->output(i);
+    known_[node.output(i).id] = out;
+  }
   return {};
 }
 

@@ -24,9 +24,15 @@ std::optional<int64_t> left_matrix(Node node, const Product& product) {
   Value left = product.act_of(node);
   if (!left || !left.is_constant()) return std::nullopt;
   auto act = static_cast<uint64_t>(product.act), weight = static_cast<uint64_t>(product.weight);
-  std::optional<LayerForm> form = layer_form(node, act, weight);
-  if (!form || form->slides || form->act_rows < 0) return std::nullopt;
-  return form->act_rows;
+  if (std::optional<LayerForm> form = layer_form(node, act, weight)) {
+    if (form->slides || form->act_rows < 0) return std::nullopt;
+    return form->act_rows;
+  }
+  // A batch of right operands has no form as a weight: then the constant is the weight, and the
+  // batch what it is multiplied with.
+  std::optional<LayerForm> swapped = layer_form(node, weight, act);
+  if (!swapped || swapped->slides) return std::nullopt;
+  return swapped->weight_out;
 }
 
 }  // namespace
@@ -38,6 +44,32 @@ bool is_storable(Value value, int64_t axis) {
     return false;
   const float* data = data_of<float>(tensor);
   return std::all_of(data, data + element_count(tensor), [](float x) { return std::isfinite(x); });
+}
+
+namespace {
+
+constexpr std::string_view kSelectedNote = "quantizer.selected";
+
+}  // namespace
+
+Status keep_selected(EditView edit, const Selected& selected) {
+  const nlohmann::json note{{"only", selected.only}, {"skip", selected.skip}};
+  return edit.set_note(0, kSelectedNote, any_text(note.dump()));
+}
+
+Selected kept_selected(Graph graph) {
+  tn_any note{};
+  Status ignored(services.graph->note(graph.raw, 0, str(kSelectedNote), &note));
+  const nlohmann::json kept = nlohmann::json::parse(text_of(note), nullptr, false);
+  Selected out;
+  if (!kept.is_object()) return out;
+  out.only = kept.value("only", out.only);
+  out.skip = kept.value("skip", out.skip);
+  return out;
+}
+
+Status forget_selected(EditView edit) {
+  return edit.set_note(0, kSelectedNote, {});
 }
 
 Status Storage::run(EditView edit, const Assignment& assignment) {

@@ -20,6 +20,12 @@ struct StoragePlan {
   bool per_channel = true;
 };
 
+// What convert may store of a model to train, as a note of its graph: what qat left in float
+// by its options stays so. A graph without the note (from a file) says nothing, and all is stored.
+Status keep_selected(EditView edit, const Selected& selected);
+Selected kept_selected(Graph graph);
+Status forget_selected(EditView edit);
+
 class Storage {
  public:
   explicit Storage(StoragePlan plan) : plan_(std::move(plan)) {}

@@ -34,6 +34,10 @@ bool fits(const Type& a, const Type& b) {
 Result<Compared> compared(const Objective& objective) {
   if (objective.predictions.empty())
     return invalid("prediction: expected a model with an output, got none");
+  if (objective.targets.empty())
+    return invalid(
+        "target: expected one field of the data set, as labels are, got none beside the model's "
+        "inputs");
   if (objective.targets.size() != 1)
     return invalid(
         cat("target: expected one field of the data set, got ", objective.targets.size()));

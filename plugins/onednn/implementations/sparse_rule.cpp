@@ -59,7 +59,8 @@ std::string percent(double share) {
 // or four times as fast in bf16 and 8 bits. Limits of f32 from layers of ResNet-50 and MobileNetV2
 // in place (AVX-512, two threads, batch 1): 96 -> 576, 14x14, 80 % zeros 1.4x, 64 -> 256, 56x56,
 // 90 % 0.85x. Those of bf16 from bench_onednn_sparse alone; of 8 bits from there and from MiniLM in
-// place: 90 % single zeros, of which 34 % of the fours stay, 1.38x with one thread and 1.25x with two.
+// place: 90 % single zeros, of which 34 % of the fours stay, 1.38x with one thread and 1.25x with
+// two.
 struct Limit {
   int64_t least_k, least_n;
   double most_cost;

@@ -2,9 +2,11 @@
 """Quantizes one model with one quantizer and prints how long that took: one line of JSON.
 
   quantize_one.py MODEL OUT --by tenon|nncf|nncf_mixed|ort_minmax|ort_percentile|ort_entropy
-                  --data FILE.npz [--transformer]
+                  |tenon_search|nncf_control --data FILE.npz [--transformer] [--min-snr DB]
 
 Times are those of the quantizer alone, without imports; Tenon's is that of the command, all of it.
+tenon_search and nncf_control leave layers in float until the outputs have --min-snr of the float
+model's: the recipe's own search, and NNCF's accuracy control with that ratio as its metric.
 """
 
 import argparse
@@ -30,12 +32,16 @@ def processor_seconds() -> float:
 def by_tenon(args, peer_rows) -> dict:
     command = [os.path.join(os.environ["TENON_BUILD"], "bin", "tenon"), "optimize", args.model]
     command += ["-o", args.out, "--recipe", "int8", "--data", args.data, "--json", "--trust"]
+    command += ["--min-snr", str(args.min_snr)] if args.by == "tenon_search" else []
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip())
     report = json.loads(done.stdout)
     return {
-        "chosen": {key: report.get(key) for key in ("observer", "methods", "weak", "chosen_by")}
+        "chosen": {
+            key: report.get(key)
+            for key in ("observer", "methods", "weak", "chosen_by", "mixed", "snr_db")
+        }
     }
 
 
@@ -52,7 +58,66 @@ def newer(path: str, folder: str) -> str:
     return made
 
 
+def decibels(wanted, found) -> float:
+    """Of the worst output."""
+    import numpy as np
+
+    worst = 100.0
+    for a, b in zip(wanted, found, strict=True):
+        if a.dtype.kind == "f":
+            noise = np.square(a - b, dtype=np.float64).sum()
+            signal = np.square(a, dtype=np.float64).sum()
+            worst = min(worst, 10 * np.log10(max(signal, 1e-30) / max(noise, 1e-30)))
+    return worst
+
+
+def snr_validation(model, batches: list[dict]):
+    """NNCF's validation function: SNR over 100, so that a drop of 0.8 leaves 20 dB."""
+    import numpy as np
+    import onnxruntime
+
+    def outputs(one) -> list[list]:
+        session = onnxruntime.InferenceSession(one.SerializeToString())
+        return [session.run(None, batch) for batch in batches]
+
+    wanted = outputs(model)
+
+    def validate(one, _dataset):
+        found = outputs(one.model_for_inference if hasattr(one, "model_for_inference") else one)
+        each = [decibels(*pair) / 100 for pair in zip(wanted, found, strict=True)]
+        return float(np.mean(each)), each
+
+    return validate
+
+
+def by_nncf_control(args, peer_rows) -> dict:
+    import nncf
+    import onnx
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = newer(args.model, folder)
+        rows = peer_rows.Rows(args.data, peer_rows.input_names(path), 0, 1)
+        batches = list(iter(rows.get_next, None))
+        seen = len(batches) * 3 // 4  # as the recipe, which judges on an eighth of the rest
+        model = onnx.load(path)
+        options = {"model_type": nncf.ModelType.TRANSFORMER} if args.transformer else {}
+        made = nncf.quantize_with_accuracy_control(
+            model,
+            nncf.Dataset(batches[:seen]),
+            nncf.Dataset(batches[seen:]),
+            snr_validation(model, batches[seen:]),
+            max_drop=1 - args.min_snr / 100,
+            drop_type=nncf.DropType.ABSOLUTE,
+            subset_size=seen,
+            **options,
+        )
+        onnx.save(made, args.out)
+    return {}
+
+
 def by_nncf(args, peer_rows) -> dict:
+    if args.by == "nncf_control":
+        return by_nncf_control(args, peer_rows)
     import nncf
     import onnx
 
@@ -98,6 +163,7 @@ def main(argv=None) -> int:
     parser.add_argument("--by", required=True)
     parser.add_argument("--data", required=True)
     parser.add_argument("--transformer", action="store_true")
+    parser.add_argument("--min-snr", type=float, default=30, help="dB, of a search")
     args = parser.parse_args(argv)
     kinds = {"tenon": by_tenon, "nncf": by_nncf, "ort": by_onnxruntime}
     quantize = kinds[args.by.split("_")[0]]

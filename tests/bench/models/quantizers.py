@@ -7,7 +7,8 @@
 Everyone has the same samples to quantize with and is judged on others, of which nobody has seen
 any: signal to noise, decisions that stay the float model's, and the task's own figure. ONNX Runtime
 runs every file without its optimisations, so that what counts is what the file says. One process
-for each quantizer (quantize_one.py), in --python, which has to have the peers.
+for each quantizer (quantize_one.py), in --python, which has to have the peers. With
+`--with tenon_search,nncf_control --min-snr DB` both search for layers to leave in float.
 """
 
 import argparse
@@ -40,6 +41,7 @@ def quantized(case: Case, by: str, folder: pathlib.Path, args) -> dict:
     command = [args.python, str(HERE / "quantize_one.py"), str(case.model(args)), str(target)]
     command += ["--by", by, "--data", str(folder / f"{case.name}.calib.npz")]
     command += ["--transformer"] if case.is_transformer else []
+    command += ["--min-snr", str(args.min_snr)]
     path = os.pathsep.join([str(args.build / "python"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "TENON_BUILD": str(args.build)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
@@ -107,7 +109,7 @@ def rows(case: Case, folder: pathlib.Path, args):
             "CPU s": f"{report['cpu_seconds']:.1f}",
             "chosen": report.get("chosen", ""),
         }
-        if by == "tenon":
+        if by.startswith("tenon"):
             own = (snr, found)
         elif own is not None:
             row["less than Tenon"] = interval(own[0] - snr, 2)
@@ -125,6 +127,7 @@ def main(argv=None) -> int:
     parser.add_argument("--only", default="*", help="patterns of names, by commas")
     parser.add_argument("--with", dest="contestants", default=",".join(CONTESTANTS))
     parser.add_argument("--samples", type=int, default=400, help="to judge on")
+    parser.add_argument("--min-snr", type=float, default=30, help="of tenon_search, nncf_control")
     parser.add_argument("--calibration", type=int, default=128, help="samples to quantize with")
     parser.add_argument("--models", type=pathlib.Path, default=ROOT / ".cache" / "models")
     networks = ROOT / "runs" / "networks"

@@ -129,7 +129,7 @@ def test_data_without_labels_where_a_loss_needs_them(tmp_path):
     for importance in ("taylor", "snip", "hessian"):
         with pytest.raises(tenon.TenonError, match="expected a field label, the data set has x"):
             mlp().apply("pruner.structured", importance=importance, data=data)
-    with pytest.raises(tenon.TenonError, match="target: expected one field of the data set, got 0"):
+    with pytest.raises(tenon.TenonError, match="target: expected one field.* got none"):
         tenon.train(mlp(), tenon.data.npz(data), epochs=1)
     with pytest.raises(tenon.TenonError, match="expected labels for the hard part"):
         teacher = mlp(names="v")
@@ -144,3 +144,25 @@ def test_a_budget_that_no_ranks_meet_says_the_nearest():
         tenon.TenonError, match="option target: .* can be met, got .*the nearest is"
     ):
         mlp().apply("pruner.structured", target={"macs": 0.01})
+
+
+def test_labels_that_are_no_classes_and_inputs_that_are_no_numbers(tmp_path):
+    x = numbers(4, 8, WIDE)
+    data = saved(tmp_path, x=x, label=np.array([0, 1, 2, 3, 0, 1, 26, 3]))
+    for importance in ("taylor", "taylor2", "hessian", "shapley"):
+        options = {"importance": importance, "data": data, "batch": 4}
+        with pytest.raises(tenon.TenonError, match=r"batch 1 .*label 26: expected 0 to 3"):
+            mlp().apply("pruner.structured", **options)
+    x[5, 2] = np.nan
+    data = saved(tmp_path, x=x, label=np.zeros(8, "int64"))
+    for importance in ("wanda", "apoz", "taylor", "shapley"):
+        options = {"importance": importance, "data": data, "batch": 8}
+        with pytest.raises(tenon.TenonError, match="input x: 1 of 96 numbers are not finite"):
+            mlp().apply("pruner.structured", **options)
+
+
+@pytest.mark.parametrize("name", ["pruner.structured", "pruner.unstructured"])
+def test_a_quantized_model_is_told_to_be_made_a_float_one(name, tmp_path):
+    small = mlp().apply("quantizer.static", data=saved(tmp_path, x=numbers(3, 8, WIDE)))
+    with pytest.raises(tenon.TenonError, match="weights are quantized.*quantizer.dequantize"):
+        small.apply(name)

@@ -73,5 +73,24 @@ TEST_F(PruningTarget, ADryRunTellsAndChangesNothing) {
   EXPECT_EQ(std::count(w.data<float>(), w.data<float>() + 1600, 0.0F), 0);
 }
 
+class PruningShares : public PruningTest {};
+
+// 0.3 of six are 1.8 and of sixteen 4.8: all together lose 6.6, so one part of a channel goes.
+TEST_F(PruningShares, PartsOfAChannelGoOfTheLargerLayerByWhateverScores) {
+  build([&](EditView edit) {
+    Value x = relu(edit, conv(edit, input(edit, "x", {-1, 3, 6, 6}), "a", {6, 3, 3, 3}), "ra");
+    x = relu(edit, conv(edit, x, "b", {16, 6, 1, 1}), "rb");
+    classify(edit, x, 16);
+  });
+  for (int seed = 0; seed < 8; ++seed) {
+    ASSERT_EQ(
+        apply("pruner.structured",
+              {{"ratio", 0.3}, {"importance", "random"}, {"importance_options", {{"seed", seed}}}}),
+        "");
+    EXPECT_EQ(group("a")["kept"], 5) << seed;
+    EXPECT_EQ(group("b")["kept"], 11) << seed;
+  }
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -91,6 +91,22 @@ TEST_F(IntegersBesideQdq, ComparesNumbersOfATable) {
   }
 }
 
+// Both halves stay integers: the node that is added again has as many outputs.
+TEST_F(IntegersBesideQdq, SplitsIntoIntegers) {
+  const double steps = apart({2, 8}, random(16, 1), 0.05F, [&](EditView edit, Value x) {
+    Value d = stored(edit, x, 0.05F, 100, TN_U8);
+    auto halves = edit.add({.type = "Split",
+                            .inputs = {d},
+                            .attrs = {{"axis", int64_t{1}}, {"num_outputs", int64_t{2}}},
+                            .n_outputs = 2,
+                            .name = "halves"});
+    EXPECT_TRUE(halves.ok());
+    return stored(edit, op(edit, "Add", {halves->output(0), halves->output(1)}), 0.05F);
+  });
+  EXPECT_GE(steps, 0) << refused_;
+  EXPECT_LE(steps, kOneStep);
+}
+
 TEST_F(IntegersBesideQdq, PadsATableWithZeros) {
   const double steps = apart({2, 4}, random(8, 1), 0.05F, [&](EditView edit, Value x) {
     Value d = stored(edit, x, 0.01F, 100, TN_U8);

@@ -19,6 +19,27 @@ class Storage : public PassTest {
       ASSERT_EQ(text_of(edit.output("y", node(edit, "Mul", {x, rows}, "product"))), "");
     });
   }
+  // qat and convert store what static does of a looked-up table in front of a product.
+  void expect_converted_as_static(const json& skip, size_t n_stored) {
+    build([&](EditView edit) {
+      auto at = edit.ints({1, 40, 7});
+      ASSERT_TRUE(at.ok());
+      Value rows = node(edit, "Gather", {weight(edit, "table", {64, 48}, 1), *at}, "rows");
+      Value x = node(edit, "Mul", {input(edit, "x", {3, 48}), rows}, "scaled");
+      Value y = node(edit, "MatMul", {x, weight(edit, "w", {48, 32}, 2)}, "product");
+      ASSERT_EQ(text_of(edit.output("y", y)), "");
+    });
+    const json given{{"data", data("x", {48}, 12, 3)}, {"skip", skip}};
+    ASSERT_EQ(apply("quantizer.static", given), "");
+    const json stored = report_["stored"];
+    EXPECT_EQ(stored.size(), n_stored);
+    ASSERT_EQ(apply("quantizer.qat", given), "");
+    EXPECT_EQ(result_.view().find("table").dtype(), uint32_t{TN_F32});
+    std::swap(model_, result_);
+    ASSERT_EQ(apply("quantizer.convert", json::object()), "");
+    EXPECT_EQ(report_["stored"], stored);
+    EXPECT_EQ(result_.view().find("table_quantized") ? 1u : 0u, n_stored);
+  }
 };
 
 TEST_F(Storage, TablesKeepAScaleForEachRow) {
@@ -54,6 +75,23 @@ TEST_F(Storage, SkippedTablesStay) {
   EXPECT_THAT(apply("quantizer.weights", {{"skip", {"rows"}}}), HasSubstr("nothing to quantize"));
 }
 
+// As the transforms of a signal in windows: one constant matrix times each of a batch.
+TEST_F(Storage, ConstantsOnTheLeftOfABatchGetRows) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {3, 48, 8});
+    Value y = node(edit, "MatMul", {weight(edit, "basis", {32, 48}, 1), x}, "product");
+    ASSERT_EQ(text_of(edit.output("y", y)), "");
+  });
+  for (const char* pass : {"quantizer.weights", "quantizer.dynamic"}) {
+    ASSERT_EQ(apply(pass, json::object()), "") << pass;
+
+    EXPECT_EQ(result_.view().find("basis_quantized").dtype(), uint32_t{TN_I8});
+    EXPECT_EQ(result_.view().find("basis_scale").type().dims, (std::vector<int64_t>{32}));
+    Floats x = random(3 * 48 * 8, 9);
+    EXPECT_GT(cosine(run(model_, {3, 48, 8}, x), run(result_, {3, 48, 8}, x)), 0.9998) << pass;
+  }
+}
+
 TEST_F(Storage, RecurrentWeightsGetChannels) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {4, 1, 16});
@@ -72,6 +110,14 @@ TEST_F(Storage, RecurrentWeightsGetChannels) {
   EXPECT_EQ(result_.view().find("w_scale").type().dims, (std::vector<int64_t>{64}));
   Floats x = random(4 * 16, 9);
   EXPECT_GT(cosine(run(model_, {4, 1, 16}, x), run(result_, {4, 1, 16}, x)), 0.999);
+}
+
+TEST_F(Storage, ConvertStoresWhatTrainingLeftInFloat) {
+  expect_converted_as_static(json::array(), 1);
+}
+
+TEST_F(Storage, ConvertLeavesWhatTrainingWasToldToLeave) {
+  expect_converted_as_static({"rows"}, 0);
 }
 
 // Inputs in three units: weights of the large ones are small. One scale a row leaves those nothing.
