@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "binary_weights.hpp"
 #include "conv_site.hpp"
 #include "gemm_epilogue.hpp"
+#include "graph/binary_weights.hpp"
 
 namespace tenon::onednn {
 namespace {
