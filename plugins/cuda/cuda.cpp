@@ -11,8 +11,8 @@
 
 #include "device/executable.hpp"
 #include "device/has_cudnn.hpp"
-#include "device/library.hpp"
 #include "handlers/handlers.hpp"
+#include "library.hpp"
 #include "lowering.hpp"
 
 namespace tenon::cuda {

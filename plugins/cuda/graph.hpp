@@ -27,9 +27,9 @@ struct Imported : backend::BasicGraph<ValueInfo, NodeInfo> {
 };
 
 Result<Imported> import_graph(const tn_graph* source);
-// A negative axis counts from the end.
+// As an index of dimensions.
 inline size_t axis_of(int64_t axis, size_t rank) {
-  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+  return static_cast<size_t>(backend::positive_axis(axis, rank));
 }
 
 }  // namespace tenon::cuda

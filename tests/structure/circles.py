@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules of the Python package import one way, and folders of the host include one way: no circle,
-also by imports inside functions."""
+"""Modules of the Python package import one way, and so do the folders of the host and those inside
+of each plugin by their includes: no circle, also by imports inside functions."""
 
 import ast
+import os
 import re
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import sources
 
 PACKAGE = Path("bindings/python/tenon")
 HOST = Path("host")
-INCLUDE = re.compile(r'^\s*#\s*include\s*"(\w+)/[^"]+"', re.MULTILINE)
+PLUGINS = Path("plugins")
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
 
 def imported(tree: ast.AST, known: set[str]) -> set[str]:
@@ -55,23 +57,39 @@ def package_arrows(root: Path) -> dict[str, set[str]]:
     }
 
 
-def host_arrows(root: Path) -> dict[str, set[str]]:
-    """Folders of the host, by includes of the form "folder/header.hpp"."""
-    files = [
-        path
-        for path in sources.files(root)
-        if path.parent.parent == HOST and path.suffix in sources.C_FAMILY
-    ]
-    arrows: dict[str, set[str]] = {path.parent.name: set() for path in files}
-    for path in files:
-        seen = set(INCLUDE.findall((root / path).read_text())) & set(arrows)
-        arrows[path.parent.name] |= seen - {path.parent.name}
+def folder_arrows(root: Path, top: Path, files: list[Path]) -> dict[str, set[str]]:
+    """The folders below `top`, by includes of its headers, which are named from the file's own
+    folder or from `top`. Files of `top` itself, a plugin's glue and what all of it shares, are in
+    no folder."""
+    inside = [p for p in files if p.is_relative_to(top) and p.suffix in sources.C_FAMILY]
+    known = {path.as_posix() for path in inside}
+
+    def folder(path: Path) -> str:
+        return path.parent.relative_to(top).as_posix()
+
+    arrows: dict[str, set[str]] = {folder(path): set() for path in inside}
+    arrows.pop(".", None)
+    for path in inside:
+        if folder(path) not in arrows:
+            continue
+        for header in INCLUDE.findall((root / path).read_text()):
+            ways = [os.path.normpath(base / header) for base in (path.parent, top)]
+            found = next((Path(way) for way in ways if way in known), None)
+            if found and folder(found) in arrows:
+                arrows[folder(path)].add(folder(found))
+        arrows[folder(path)].discard(folder(path))
     return arrows
 
 
 def violations(root: Path) -> list[str]:
+    files = sources.files(root)
+    plugins = sorted(
+        {PLUGINS / p.parts[1] for p in files if p.is_relative_to(PLUGINS) and p.parts[2:]}
+    )
+    places = [(PACKAGE, package_arrows(root))]
+    places += [(top, folder_arrows(root, top, files)) for top in (HOST, *plugins)]
     found = []
-    for where, arrows in ((PACKAGE, package_arrows(root)), (HOST, host_arrows(root))):
+    for where, arrows in places:
         if way := circle(arrows):
             found.append(f"{where}: expected imports that point one way, got {' -> '.join(way)}")
     return found

@@ -6,8 +6,8 @@
 
 #include <nvrtc.h>
 
-#include "device/library.hpp"
 #include "images.hpp"
+#include "library.hpp"
 
 namespace tenon::cuda {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace tenon::onednn {
@@ -11,6 +12,12 @@ const char* element_name(ElementType type) {
       "f64", "u16",      "i16",      "u32",        "u64",    "u4",         "i4",       "u2",
       "i2",  "f4e2m1fn", "f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f8e8m0fnu"};
   return type < ElementType::kCount ? kNames[static_cast<int>(type)] : "?";
+}
+
+bool holds_zeros(const Value& value) {
+  const auto* bytes = static_cast<const int8_t*>(value.data);
+  return bytes != nullptr && value.type == ElementType::kS8 &&
+         std::all_of(bytes, bytes + value.count(), [](int8_t byte) { return byte == 0; });
 }
 
 int Graph::add_input(std::string name, ElementType type, Dims dims) {

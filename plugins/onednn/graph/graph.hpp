@@ -17,14 +17,10 @@ using backend::AttributeValue;
 using backend::Dims;
 using backend::kNone;
 using backend::Node;
+using backend::positive_axis;
 using backend::row_major_strides;
 using kernels::ElementType;
 using tenon::element_count;
-
-// Within 0..rank-1; `axis` may count from the end.
-inline int64_t positive_axis(int64_t axis, size_t rank) {
-  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
-}
 
 const char* element_name(ElementType type);
 
@@ -34,6 +30,9 @@ struct Value : backend::Value {
 
   int64_t bytes() const { return kernels::bytes_for(type, count()); }
 };
+
+// A known constant of int8 that is 0 throughout, as most zero points of weights are.
+bool holds_zeros(const Value& value);
 
 struct Graph : backend::BasicGraph<Value, Node> {
   int add_input(std::string name, ElementType type, Dims dims);

@@ -5,6 +5,7 @@
 
 #include "handlers.hpp"
 #include "kept.hpp"
+#include "rewrites/join_activations.hpp"
 
 namespace tenon::onednn {
 namespace {

@@ -4,18 +4,15 @@
 
 #include "kernels/binary_product.h"
 
-#include <array>
 #include <string>
 #include <utility>
 
-#include "binary_weights.hpp"
 #include "conv_site.hpp"
 #include "gemm_epilogue.hpp"
+#include "graph/binary_weights.hpp"
 
 namespace tenon::onednn {
 namespace {
-
-using Op = kernels::EpilogueOp;
 
 bool are_signs(const Graph& graph, int value) {
   const int producer = graph.values[value].producer;
@@ -86,11 +83,7 @@ class StepBuilder {
     args.has_windows = step_.args.a.has_windows;
     args.windows = step_.args.a.windows;
     args.windows.pixel = args.windows.channels = words;
-    args.dst.type = dst.type;
-    if (finish_.epilogue.quant) args.dst.quant = *finish_.epilogue.quant;
-    args.dst_stride = step_.dst_row;
-    args.low = finish_.low;
-    args.high = finish_.high;
+    set_result(finish_, dst, step_.dst_row, &args);
     return args;
   }
 
@@ -123,7 +116,7 @@ class StepBuilder {
     const size_t n_places = step.places.size();
     step.places.insert(step.places.end(), others_.begin(), others_.end());
     step.always_succeeds = true;
-    step.kernel_function = [args, has_places, n_places, epilogue_ops = finish_.ops](
+    step.kernel_function = [args, has_places, n_places, ops = finish_.ops](
                                const kernels::Context& context,
                                void* const* pointers) -> const char* {
       kernels::BinaryProductArgs call = args;
@@ -134,13 +127,7 @@ class StepBuilder {
       call.bias = static_cast<const float*>(pointers[4]);
       call.shifts = static_cast<const int32_t*>(pointers[5]);
       if (has_places) call.places = static_cast<const uint16_t*>(pointers[6]);
-      std::array<Op, kernels::kMostEpilogueOps> ops;
-      for (size_t i = 0; i < epilogue_ops.size(); ++i) {
-        ops[i] = epilogue_ops[i];
-        ops[i].other.data = pointers[n_places + i];
-      }
-      call.ops = ops.data();
-      call.n_ops = static_cast<int>(epilogue_ops.size());
+      const BoundOps bound(ops, pointers + n_places, &call);
       kernels::binary_product(context, call);
       return nullptr;
     };

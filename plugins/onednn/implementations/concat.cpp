@@ -229,8 +229,7 @@ void lower_concat(Lowering& lowering, int index) {
   if (!in_concat_room(lowering, node.inputs[0]) && lower_channel_concat(lowering, index)) return;
   ResultPlace result = describe_result(lowering, node);
   View& view = result.view;
-  int64_t axis = node.integer("axis", 0);
-  if (axis < 0) axis += static_cast<int64_t>(view.dims.size());
+  const int64_t axis = positive_axis(node.integer("axis", 0), view.dims.size());
   Part part{.node = node, .whole = view, .axis = static_cast<size_t>(axis)};
   if (const RoomPart room = find_concat_room(lowering, index, view)) {
     part.whole = room.whole;

@@ -136,8 +136,8 @@ void lower_pad(Lowering& lowering, int index) {
   View inside = dst;
   inside.dims = src.dims;
   for (size_t i = 0; i < n_axes; ++i) {
-    int64_t axis = axes.empty() ? static_cast<int64_t>(i) : axes[i];
-    if (axis < 0) axis += static_cast<int64_t>(dst.dims.size());
+    const int64_t axis =
+        axes.empty() ? static_cast<int64_t>(i) : positive_axis(axes[i], dst.dims.size());
     inside.offset += pads[i] * dst.strides[axis];
   }
   lowering.add_copy(node.name, src, inside);

@@ -206,6 +206,17 @@ EpilogueRows epilogue_rows(Lowering& lowering,
   return {row(scale), row(shift)};
 }
 
+void set_result(const GemmEpilogue& finish,
+                const View& dst,
+                int64_t dst_stride,
+                kernels::ProductResult* to) {
+  to->dst.type = dst.type;
+  if (finish.epilogue.quant) to->dst.quant = *finish.epilogue.quant;
+  to->dst_stride = dst_stride;
+  to->low = finish.low;
+  to->high = finish.high;
+}
+
 void shorten_gelu(std::vector<Op>& ops, const kernels::Target& dst) {
   constexpr float kLeastStep = 0.005F;  // fifty times the error
   const bool is_byte = kernels::element_bytes(dst.type) == 1;

@@ -3,6 +3,7 @@
 // What a product of quantized values takes along of what follows it: all of an epilogue, or only
 // the bias.
 
+#include <array>
 #include <limits>
 #include <vector>
 
@@ -38,6 +39,35 @@ EpilogueRows epilogue_rows(Lowering& lowering,
 void shorten_gelu(std::vector<kernels::EpilogueOp>& ops, const kernels::Target& dst);
 
 GemmEpilogue finish_of(const Lowering& lowering, const GemmStep& step, const Epilogue& epilogue);
+// The type, rounding and bounds of a result that is stored as `dst`; of what the kernel is given
+// when it runs nothing is set.
+void set_result(const GemmEpilogue& finish,
+                const View& dst,
+                int64_t dst_stride,
+                kernels::ProductResult* to);
+// The operations of an epilogue with the operands of one run, while this lives.
+class BoundOps {
+ public:
+  // others: where the operand of each operation lies, from the result's column `first` on.
+  BoundOps(const std::vector<kernels::EpilogueOp>& ops,
+           void* const* others,
+           kernels::ProductResult* to,
+           int64_t first = 0) {
+    for (size_t i = 0; i < ops.size(); ++i) {
+      ops_[i] = ops[i];
+      const int64_t bytes = kernels::element_bytes(ops[i].other.type);
+      ops_[i].other.data =
+          static_cast<const char*>(others[i]) + first * ops[i].column_stride * bytes;
+    }
+    to->ops = ops_.data();
+    to->n_ops = static_cast<int>(ops.size());
+  }
+  BoundOps(const BoundOps&) = delete;
+  BoundOps& operator=(const BoundOps&) = delete;
+
+ private:
+  std::array<kernels::EpilogueOp, kernels::kMostEpilogueOps> ops_;
+};
 // Where the others lie, by op; may add steps that bring them into the result's layout.
 std::vector<Place> bind(Lowering& lowering, const GemmEpilogue& finish);
 

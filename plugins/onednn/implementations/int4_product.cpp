@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "int4_product.hpp"
 
-#include <array>
 #include <utility>
 
 #include "gemm_epilogue.hpp"
@@ -9,8 +8,6 @@
 
 namespace tenon::onednn {
 namespace {
-
-using Op = kernels::EpilogueOp;
 
 struct Int4Site {
   Lowering& lowering;
@@ -69,18 +66,15 @@ class StepBuilder {
     dst.buffer = lowering_.scratch(dst.bytes());
     kernels::Int4ProductArgs args;
     args.m = step.args.m;
-    args.n = args.dst_stride = matrix_.n;
+    args.n = matrix_.n;
     args.k = args.a_stride = matrix_.k;
     args.a.type = step.src.type;
     args.b.group = group_;
     args.b.n_groups = n_groups_;
     args.b.scale_type = matrix_.scale_type;
     args.as_int8 = as_int8;
-    args.dst.type = dst.type;
-    if (epilogue.quant) args.dst.quant = *epilogue.quant;
+    set_result(finish, dst, matrix_.n, &args);
     shorten_gelu(finish.ops, args.dst);
-    args.low = finish.low;
-    args.high = finish.high;
     const int64_t scratch = kernels::int4_scratch_bytes(args.m, args.k, group_, as_int8);
     const EpilogueRows rows =
         epilogue_rows(lowering_, step, finish, kernels::int4_columns(matrix_.n));
@@ -110,13 +104,7 @@ class StepBuilder {
       call.scratch = pointers[5];
       call.scales = static_cast<const float*>(pointers[6]);
       call.bias = static_cast<const float*>(pointers[7]);
-      std::array<Op, kernels::kMostEpilogueOps> with_data;
-      for (size_t i = 0; i < ops.size(); ++i) {
-        with_data[i] = ops[i];
-        with_data[i].other.data = pointers[8 + i];
-      }
-      call.ops = with_data.data();
-      call.n_ops = static_cast<int>(ops.size());
+      const BoundOps bound(ops, pointers + 8, &call);
       kernels::int4_product(context, call);
       return nullptr;
     };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "int8_product.hpp"
 
-#include <array>
 #include <string>
 #include <utility>
 
@@ -9,8 +8,6 @@
 
 namespace tenon::onednn {
 namespace {
-
-using Op = kernels::EpilogueOp;
 
 class StepBuilder {
  public:
@@ -28,11 +25,7 @@ class StepBuilder {
     kernels::Int8ProductArgs& args = step_.args;
     args.a.is_signed = step_.src.type == ElementType::kS8;
     args.a.zero = step_.src.quant.zero_point;
-    args.dst.type = dst.type;
-    if (epilogue.quant) args.dst.quant = *epilogue.quant;
-    args.dst_stride = step_.dst_row;
-    args.low = finish_.low;
-    args.high = finish_.high;
+    set_result(finish_, dst, step_.dst_row, &args);
     emit(dst);
     lowering_.set_view(epilogue.result, dst);
     mark_absorbed(lowering_, epilogue);
@@ -54,8 +47,8 @@ class StepBuilder {
     step.places.insert(step.places.end(), others_.begin(), others_.end());
     step.always_succeeds = true;
     step.kernel_function = [args, groups, packed, padded, src_group = step_.src_group,
-                            epilogue_ops = finish_.ops](const kernels::Context& context,
-                                                        void* const* pointers) -> const char* {
+                            ops = finish_.ops](const kernels::Context& context,
+                                               void* const* pointers) -> const char* {
       for (int64_t g = 0; g < groups; ++g) {
         kernels::Int8ProductArgs call = args;
         call.a.quantized = static_cast<const uint8_t*>(pointers[0]) + g * src_group;
@@ -64,15 +57,7 @@ class StepBuilder {
         call.b = static_cast<const int8_t*>(pointers[2]) + g * packed;
         call.scales = static_cast<const float*>(pointers[3]) + g * padded;
         call.bias = static_cast<const float*>(pointers[4]) + g * padded;
-        std::array<Op, kernels::kMostEpilogueOps> ops;
-        for (size_t i = 0; i < epilogue_ops.size(); ++i) {
-          ops[i] = epilogue_ops[i];
-          const int64_t first = g * args.n * ops[i].column_stride;
-          ops[i].other.data = static_cast<const char*>(pointers[5 + i]) +
-                              first * kernels::element_bytes(ops[i].other.type);
-        }
-        call.ops = ops.data();
-        call.n_ops = static_cast<int>(epilogue_ops.size());
+        const BoundOps bound(ops, pointers + 5, &call, g * args.n);
         kernels::int8_product(context, call);
       }
       return nullptr;
@@ -130,8 +115,7 @@ Offer offer_int8_product(const ProductSite& site) {
   const View& b = lowering.view(product.b);
   const size_t rank = b.dims.size();
   if (!is_one_matrix(b) || !is_dense(b)) return refused("the second operand is no single matrix");
-  const size_t k_axis = product.transpose_b ? rank - 1 : rank - 2;
-  const size_t n_axis = product.transpose_b ? rank - 2 : rank - 1;
+  const size_t k_axis = product.k_axis(rank), n_axis = product.n_axis(rank);
   const bool are_quantized = holds_quantized(a) && a.channels == nullptr &&
                              are_int8_weights(lowering, b, static_cast<int>(n_axis));
   if (!are_quantized) return refused("not two operands in 8 bits with known weights");

@@ -9,10 +9,6 @@
 
 namespace tenon::onednn {
 
-// An attribute that join_activations sets: the Relu behind a BatchNormalization is part of it, or
-// the mask in front of its gradient.
-inline constexpr const char* kFusedRelu = "tenon.relu";
-
 // BatchNormalization with training_mode; the row's lower function hands it on.
 void lower_batch_norm_training(Lowering& lowering, int node);
 

@@ -13,8 +13,7 @@ using Flags = dnnl::normalization_flags;
 
 int64_t normalised_size(const Graph& graph, const Node& node) {
   const Dims& dims = graph.values[node.inputs[1]].dims;
-  int64_t axis = node.integer("axis", -1);
-  if (axis < 0) axis += static_cast<int64_t>(dims.size());
+  const int64_t axis = positive_axis(node.integer("axis", -1), dims.size());
   return element_count(Dims(dims.begin() + axis, dims.end()));
 }
 

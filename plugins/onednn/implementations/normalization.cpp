@@ -20,8 +20,7 @@ dnnl::primitive_attr user_scratchpad() {
 }
 
 int64_t axis_of(const Node& node, const Value& value, int64_t fallback) {
-  int64_t axis = node.integer("axis", fallback);
-  return axis < 0 ? axis + static_cast<int64_t>(value.dims.size()) : axis;
+  return positive_axis(node.integer("axis", fallback), value.dims.size());
 }
 
 }  // namespace

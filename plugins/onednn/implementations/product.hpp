@@ -14,6 +14,10 @@ struct Product {
   bool transpose_a = false;
   bool transpose_b = false;
   int bias = kNone;  // of the node itself: [n] or something that broadcasts
+
+  // Axes of b, which has so many: what is summed over, and what it makes.
+  size_t k_axis(size_t rank) const { return transpose_b ? rank - 1 : rank - 2; }
+  size_t n_axis(size_t rank) const { return transpose_b ? rank - 2 : rank - 1; }
 };
 void lower_product(Lowering& lowering, const Product& product);
 

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "choice.hpp"
+#include "graph/reductions.hpp"
 #include "handlers.hpp"
 #include "lists.hpp"
 #include "lowering/row_group.hpp"
@@ -31,20 +32,6 @@ constexpr ReduceRow kRows[] = {
     {"ReduceL1", dnnl::algorithm::reduction_norm_lp_sum, 1},
     {"ReduceL2", dnnl::algorithm::reduction_norm_lp_sum, 2},
     {"ReduceSumSquare", dnnl::algorithm::reduction_norm_lp_power_p_sum, 2},
-};
-
-struct KernelRow {
-  const char* op;
-  kernels::Reduction kind;
-};
-constexpr KernelRow kKernelRows[] = {
-    {"ReduceSum", kernels::Reduction::kSum},
-    {"ReduceMean", kernels::Reduction::kMean},
-    {"ReduceMax", kernels::Reduction::kMax},
-    {"ReduceMin", kernels::Reduction::kMin},
-    {"ReduceL1", kernels::Reduction::kL1},
-    {"ReduceL2", kernels::Reduction::kL2},
-    {"ReduceSumSquare", kernels::Reduction::kSumSquare},
 };
 
 // Axes of a dense view that lie beside each other in memory and are all reduced, or all kept.
@@ -266,25 +253,6 @@ Names reduce_any_names() {
   return names_of(kReduceAny);
 }
 
-Dims reduced_axes(const Graph& graph, const Node& node) {
-  int64_t rank = static_cast<int64_t>(graph.values[node.inputs[0]].dims.size());
-  Dims axes = node.integers("axes");
-  if (node.input(1) != kNone) {
-    const Value& constant = graph.values[node.inputs[1]];
-    const int64_t* data = static_cast<const int64_t*>(constant.data);
-    axes.assign(data, data + constant.count());
-  }
-  if (axes.empty() && node.integer("noop_with_empty_axes", 0) == 0) {
-    axes.resize(static_cast<size_t>(rank));
-    std::iota(axes.begin(), axes.end(), 0);
-  }
-  for (int64_t& axis : axes)
-    axis = axis < 0 ? axis + rank : axis;
-  std::sort(axes.begin(), axes.end());
-  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());  // ONNX allows one twice
-  return axes;
-}
-
 KernelFunction reduce_function(const kernels::ReduceArgs& args) {
   return [args](const kernels::Context& context, void* const* pointers) -> const char* {
     kernels::ReduceArgs call = args;
@@ -293,12 +261,6 @@ KernelFunction reduce_function(const kernels::ReduceArgs& args) {
     kernels::reduce(context, call);
     return nullptr;
   };
-}
-
-std::optional<kernels::Reduction> kernel_reduction(const Node& node) {
-  const KernelRow* row = std::find_if(std::begin(kKernelRows), std::end(kKernelRows),
-                                      [&](const KernelRow& r) { return node.op == r.op; });
-  return row == std::end(kKernelRows) ? std::nullopt : std::optional(row->kind);
 }
 
 // What the fast kernels take; the rest is reduce_any's.

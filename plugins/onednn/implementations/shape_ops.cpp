@@ -205,8 +205,7 @@ void lower_split(Lowering& lowering, int index) {
   guard_shape(lowering, index);
   View view = lowering.view(node.inputs[0]);
   if (view.channels != nullptr) view = lowering.dequantized_constant(view);
-  int64_t axis = node.integer("axis", 0);
-  if (axis < 0) axis += static_cast<int64_t>(view.dims.size());
+  const int64_t axis = positive_axis(node.integer("axis", 0), view.dims.size());
   for (int output : node.outputs) {
     if (output == kNone) continue;
     View part = view;

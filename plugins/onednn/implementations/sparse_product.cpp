@@ -4,7 +4,6 @@
 
 #include "sparse_product.hpp"
 
-#include <array>
 #include <initializer_list>
 #include <memory>
 #include <new>
@@ -19,7 +18,6 @@
 namespace tenon::onednn {
 namespace {
 
-using Op = kernels::EpilogueOp;
 using kernels::SparseRows;
 using kernels::SparseWeights;
 
@@ -67,11 +65,7 @@ class StepBuilder {
     args.k = weights.k;
     args.a = made_.rows;
     args.a.src = {.type = step_.src.type, .quant = step_.src.quant};
-    args.dst.type = dst.type;
-    if (finish.epilogue.quant) args.dst.quant = *finish.epilogue.quant;
-    args.dst_stride = step_.dst_row;
-    args.low = finish.low;
-    args.high = finish.high;
+    set_result(finish, dst, step_.dst_row, &args);
     shorten_gelu(finish.ops, args.dst);
     const View b = packed();
     const EpilogueRows rows =
@@ -95,13 +89,7 @@ class StepBuilder {
       call.scratch = pointers[3];
       call.scales = static_cast<const float*>(pointers[4]);
       call.bias = static_cast<const float*>(pointers[5]);
-      std::array<Op, kernels::kMostEpilogueOps> with_data;
-      for (size_t i = 0; i < ops.size(); ++i) {
-        with_data[i] = ops[i];
-        with_data[i].other.data = pointers[6 + i];
-      }
-      call.ops = with_data.data();
-      call.n_ops = static_cast<int>(ops.size());
+      const BoundOps bound(ops, pointers + 6, &call);
       kernels::sparse_product(context, call);
       return nullptr;
     };
@@ -249,8 +237,7 @@ Offer offer_sparse_product(const ProductSite& site) {
   const View& b = lowering.view(product.b);
   const size_t rank = b.dims.size();
   if (rank < 2 || !is_one_matrix(b)) return refused("the second operand is no single matrix");
-  const size_t k_axis = product.transpose_b ? rank - 1 : rank - 2;
-  const size_t n_axis = product.transpose_b ? rank - 2 : rank - 1;
+  const size_t k_axis = product.k_axis(rank), n_axis = product.n_axis(rank);
   if (std::string why = why_not_types(lowering, a, b, static_cast<int>(n_axis)); !why.empty())
     return refused(std::move(why));
   if (!has_known_row(lowering, product.bias, b.dims[n_axis]))

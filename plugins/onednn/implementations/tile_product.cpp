@@ -18,8 +18,8 @@ struct Operands {
 Operands operands_of(const ProductSite& site) {
   Operands found{site.lowering.view(site.product.a), site.lowering.view(site.product.b)};
   const size_t rank = found.b.dims.size();
-  found.k_axis = site.product.transpose_b ? rank - 1 : rank - 2;
-  found.n_axis = site.product.transpose_b ? rank - 2 : rank - 1;
+  found.k_axis = site.product.k_axis(rank);
+  found.n_axis = site.product.n_axis(rank);
   return found;
 }
 

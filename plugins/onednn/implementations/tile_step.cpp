@@ -2,7 +2,6 @@
 #include "tile_step.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
@@ -10,8 +9,6 @@
 
 namespace tenon::onednn {
 namespace {
-
-using Op = kernels::EpilogueOp;
 
 // A tile has 16 rows: with few of them the weights' way from memory is all that counts, and oneDNN
 // reads them as fast.
@@ -24,7 +21,7 @@ class StepBuilder {
 
   // A convolution that reads the planes of its source.
   void see_lines(const kernels::TileLines& lines) {
-    args_.has_lines = true;
+    args_.row = kernels::TileRow::kLines;
     args_.lines = lines;
     Dims places(static_cast<size_t>(lines.steps * kernels::kTileDepth), kernels::kOutside);
     for (size_t k = 0; k < places.size(); ++k) {
@@ -36,7 +33,7 @@ class StepBuilder {
   }
   // A convolution whose windows are read where they lie.
   void see_taps(const kernels::TileTaps& taps) {
-    args_.has_taps = true;
+    args_.row = kernels::TileRow::kTaps;
     args_.taps = taps;
   }
 
@@ -52,16 +49,12 @@ class StepBuilder {
     args_.n = step_.args.n;
     args_.k = static_cast<int64_t>(step_.weights.k_places.size());
     args_.a_stride = step_.args.a.stride * kernels::element_bytes(args_.type);
-    args_.has_windows = step_.args.a.has_windows && !args_.has_lines && !args_.has_taps;
+    if (step_.args.a.has_windows && args_.row == kernels::TileRow::kElements)
+      args_.row = kernels::TileRow::kWindow;
     args_.windows = step_.args.a.windows;
     args_.zero = static_cast<uint8_t>(step_.src.quant.zero_point);
-    kernels::Epilogue& ending = args_.epilogue;
-    ending.dst.type = dst.type;
-    if (epilogue.quant) ending.dst.quant = *epilogue.quant;
-    ending.dst_stride = step_.dst_row;
-    ending.low = finish_.low;
-    ending.high = finish_.high;
-    shorten_gelu(finish_.ops, ending.dst);
+    set_result(finish_, dst, step_.dst_row, &args_.epilogue);
+    shorten_gelu(finish_.ops, args_.epilogue.dst);
     emit(dst);
     lowering_.set_view(epilogue.result, dst);
     mark_absorbed(lowering_, epilogue);
@@ -91,13 +84,7 @@ class StepBuilder {
       call.epilogue.dst.data = pointers[1];
       call.epilogue.scales = static_cast<const float*>(pointers[3]);
       call.epilogue.bias = static_cast<const float*>(pointers[4]);
-      std::array<Op, kernels::kMostEpilogueOps> with_data;
-      for (size_t i = 0; i < ops.size(); ++i) {
-        with_data[i] = ops[i];
-        with_data[i].other.data = pointers[6 + i];
-      }
-      call.epilogue.ops = with_data.data();
-      call.epilogue.n_ops = static_cast<int>(ops.size());
+      const BoundOps bound(ops, pointers + 6, &call.epilogue);
       kernels::tile_product(context, call);
       return nullptr;
     };

@@ -32,7 +32,8 @@ constexpr int64_t packed_binary_columns(int64_t n) {
   return (n + kBinaryPanel - 1) / kBinaryPanel * kBinaryPanel;
 }
 
-struct BinaryProductArgs {
+// dst: kF32, kI32, kU8, kS8; scales and bias are not read for i32.
+struct BinaryProductArgs : ProductResult {
   const uint32_t* a = nullptr;
   int64_t a_stride = 0;  // words from one row to the next, where there are no windows
   bool has_windows = false;
@@ -42,14 +43,6 @@ struct BinaryProductArgs {
   int64_t words = 0;                 // of a row
   const int32_t* shifts = nullptr;   // [kinds of places, packed_binary_columns(n)]
   const uint16_t* places = nullptr;  // the kind of each place of an image; absent: all the first
-  const float* scales = nullptr;     // [packed_binary_columns(n)]; not read for i32
-  const float* bias = nullptr;       // likewise
-  Target dst;                        // kF32, kI32, kU8, kS8
-  int64_t dst_stride = 0;            // elements between rows
-  float low = -__builtin_inff();
-  float high = __builtin_inff();
-  const EpilogueOp* ops = nullptr;  // [n_ops], at most kMostEpilogueOps
-  int n_ops = 0;
   bool with_popcount = true;  // the instruction, where the CPU has it; the results are the same
 };
 

@@ -37,17 +37,21 @@ struct EpilogueOp {
 };
 constexpr int kMostEpilogueOps = 10;
 
-// Of one block of a result.
-struct Epilogue {
-  int64_t columns = 0;            // of the block; its last panel may have fewer than a whole one
-  const float* scales = nullptr;  // [columns rounded up to panels]
-  const float* bias = nullptr;    // likewise
-  Target dst = {};                // at the block's first row and column
+// Where a product's result goes, and what becomes of it on the way: the last of its arguments.
+struct ProductResult {
+  Target dst = {};
   int64_t dst_stride = 0;         // elements between rows
+  const float* scales = nullptr;  // one for each column, columns rounded up to whole panels
+  const float* bias = nullptr;    // likewise
   float low = -__builtin_inff();
   float high = __builtin_inff();
-  const EpilogueOp* ops = nullptr;
+  const EpilogueOp* ops = nullptr;  // [n_ops], at most kMostEpilogueOps
   int n_ops = 0;
+};
+
+// Of one block of a result: scales, bias and dst are at its first row and column.
+struct Epilogue : ProductResult {
+  int64_t columns = 0;       // of the block; its last panel may have fewer than a whole one
   int64_t first_row = 0;     // of the result, for `other`
   int64_t first_column = 0;  // likewise
 };

@@ -15,20 +15,14 @@ Epilogue epilogue_of_block(const Args& args,
                            int64_t first_row,
                            int64_t first_column,
                            int64_t columns) {
-  Epilogue made;
+  Epilogue made{args};
   made.columns = std::min(columns, args.n - first_column);
   if (args.scales != nullptr) {
-    made.scales = args.scales + first_column;
-    made.bias = args.bias + first_column;
+    made.scales += first_column;
+    made.bias += first_column;
   }
-  made.dst = args.dst;
   made.dst.data = static_cast<char*>(args.dst.data) +
                   (first_row * args.dst_stride + first_column) * element_bytes(args.dst.type);
-  made.dst_stride = args.dst_stride;
-  made.low = args.low;
-  made.high = args.high;
-  made.ops = args.ops;
-  made.n_ops = args.n_ops;
   made.first_row = first_row;
   made.first_column = first_column;
   return made;

@@ -26,7 +26,8 @@
 
 namespace tenon::onednn::kernels {
 
-struct Int4ProductArgs {
+// dst: kF32, kBf16, kU8, kS8.
+struct Int4ProductArgs : ProductResult {
   Source a = {};         // kF32 or kBf16: [m, k]
   int64_t a_stride = 0;  // elements between rows
   int64_t m = 0, n = 0, k = 0;
@@ -34,14 +35,6 @@ struct Int4ProductArgs {
   bool as_int8 = false;     // the left operand in 8 bits
   bool with_vnni = true;    // where the CPU has it; the results are the same
   void* scratch = nullptr;  // int4_scratch_bytes, aligned to 64 bytes
-  Target dst = {};          // kF32, kBf16, kU8, kS8
-  int64_t dst_stride = 0;
-  const float* scales = nullptr;  // of the epilogue, [int4_columns(n)]
-  const float* bias = nullptr;    // likewise
-  float low = -__builtin_inff();
-  float high = __builtin_inff();
-  const EpilogueOp* ops = nullptr;  // [n_ops], at most kMostEpilogueOps
-  int n_ops = 0;
 };
 
 constexpr int64_t int4_columns(int64_t n) {

@@ -33,19 +33,12 @@ struct Int8Rows {
   ConvWindows windows = {};
 };
 
-struct Int8ProductArgs {
+// dst: kF32, kI32, kU8, kS8; scales and bias are not read for i32.
+struct Int8ProductArgs : ProductResult {
   Int8Rows a;
   const int8_t* b = nullptr;  // packed
   int32_t b_zero = 0;
   int64_t m = 0, n = 0, k = 0;
-  const float* scales = nullptr;  // [packed_columns(n)]; not read for i32
-  const float* bias = nullptr;    // likewise
-  Target dst;                     // kF32, kI32, kU8, kS8
-  int64_t dst_stride = 0;         // elements between rows
-  float low = -__builtin_inff();
-  float high = __builtin_inff();
-  const EpilogueOp* ops = nullptr;  // [n_ops], at most kMostEpilogueOps
-  int n_ops = 0;
 };
 
 constexpr int64_t packed_columns(int64_t n) {

@@ -35,19 +35,12 @@ struct SparseRows {
   int64_t image = 0;     // elements from one image to the next
 };
 
-struct SparseProductArgs {
+// dst: kF32, kBf16, kU8, kS8.
+struct SparseProductArgs : ProductResult {
   SparseRows a = {};
   SparseColumns b = {};
   int64_t m = 0, n = 0, k = 0;
   void* scratch = nullptr;  // sparse_scratch_bytes, aligned to 64 bytes
-  Target dst = {};          // kF32, kBf16, kU8, kS8
-  int64_t dst_stride = 0;
-  const float* scales = nullptr;  // of the epilogue, [sparse_columns(n)]
-  const float* bias = nullptr;    // likewise
-  float low = -__builtin_inff();
-  float high = __builtin_inff();
-  const EpilogueOp* ops = nullptr;  // [n_ops], at most kMostEpilogueOps
-  int n_ops = 0;
 };
 
 // Steps of k are counted in 16 bits.

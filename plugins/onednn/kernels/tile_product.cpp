@@ -213,8 +213,8 @@ void pack_tiles(ElementType type,
 
 void tile_product(const Context& context, const TileProductArgs& args) {
   if (args.m <= 0 || args.n <= 0) return;
-  if (args.has_lines) return multiply_lines(context, args);
-  if (args.has_taps) return multiply_taps(context, args);
+  if (args.row == TileRow::kLines) return multiply_lines(context, args);
+  if (args.row == TileRow::kTaps) return multiply_taps(context, args);
   const Cutting cutting = cut(args);
   const int64_t products = cutting.rows * cutting.panels * kTilePanel * args.k;
   const int64_t n_panels = parts(args.n, kTilePanel);

@@ -44,8 +44,8 @@ bool takes_tile_lines(const TileLines& lines);
 // the right operand is zero there.
 int64_t tile_line_element(const TileLines& lines, int64_t k);
 
-// How they see channels-last images of many channels; their rows are as those of has_windows, which
-// are gathered.
+// How they see channels-last images of many channels; their rows are as those of
+// TileRow::kWindow, which are gathered.
 TileTaps tile_taps(const Windows& windows, int64_t channels);
 bool takes_tile_taps(const TileTaps& taps);
 

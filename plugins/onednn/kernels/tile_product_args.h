@@ -86,21 +86,24 @@ inline int64_t tap_plane_bytes(const TileTaps& taps, int64_t rows) {
   return (rows * taps.line() + taps.gap()) * taps.channels;
 }
 
+// What a row of the left operand is. Rows of windows are of 8-bit operands; outside of an image
+// they are `zero`, and a_stride is not read.
+enum class TileRow : uint8_t {
+  kElements,  // k elements, a_stride bytes after the row before
+  kWindow,    // what a window of a convolution sees: `windows`
+  kLines,     // the same of few channels, a plane each: `lines`; k is that of whole steps
+  kTaps,      // the same of many channels: `taps`
+};
+
 struct TileProductArgs {
   ElementType type = ElementType::kU8;  // of a: kU8 and kS8 (b is s8), or kBf16 (b is bf16)
   const void* a = nullptr;
   int64_t a_stride = 0;  // bytes from one row to the next, at least those of k elements
-  // 8-bit operands: rows are what the windows of a convolution see; outside of an image it
-  // is `zero`. a_stride is not read then.
-  bool has_windows = false;
+  TileRow row = TileRow::kElements;
   ConvWindows windows = {};
-  uint8_t zero = 0;
-  // The same for few channels, a plane each; k is that of whole steps.
-  bool has_lines = false;
   TileLines lines = {};
-  // And for many channels.
-  bool has_taps = false;
   TileTaps taps = {};
+  uint8_t zero = 0;
   const void* b = nullptr;  // pack_tiles
   int64_t m = 0, n = 0, k = 0;
   const int32_t* shifts = nullptr;  // [tile_columns(n)]; null: zeros. Not read for bf16.
@@ -114,7 +117,7 @@ struct TileUnit {
   int64_t row = 0, n_rows = 0;
   int64_t panel = 0, n_panels = 0;
   int64_t depth = 0;  // bytes of a row of the left operand, in whole steps of k
-  int64_t lines = 0;  // of the result, with has_taps; n_rows are places of padded lines then
+  int64_t lines = 0;  // of the result, of rows of taps; n_rows are places of padded lines then
 };
 
 namespace amx {

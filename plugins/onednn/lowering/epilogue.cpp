@@ -7,7 +7,7 @@
 
 #include "tenon/sdk/backend/epilogue.hpp"
 
-#include "implementations/handlers.hpp"
+#include "handler.hpp"
 #include "softmax_front.hpp"
 
 namespace tenon::onednn {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cpu.hpp"
-#include "implementations/handlers.hpp"
+#include "handler.hpp"
 #include "kernels/pointwise.h"
 #include "state_layout.hpp"
 #include "strided_copy.hpp"

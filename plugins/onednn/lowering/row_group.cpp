@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "epilogue.hpp"
-#include "implementations/reduce.hpp"
+#include "graph/reductions.hpp"
 #include "pointwise_group.hpp"
 #include "row_program.hpp"
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "implementations/handlers.hpp"
+#include "lowering/handler.hpp"
 
 namespace tenon::onednn {
 namespace {

@@ -86,11 +86,7 @@ class Moving {
     const bool fits =
         scale.count() == 1 || (scale.dims == Dims{channels} && back.integer("axis", 1) == 0);
     if (!are_known || !fits) return false;
-    if (back.input(2) == kNone) return true;
-    const Value& zero = value(back.inputs[2]);
-    const auto* bytes = static_cast<const int8_t*>(zero.data);
-    return bytes != nullptr && zero.type == ElementType::kS8 &&
-           std::all_of(bytes, bytes + zero.count(), [](int8_t z) { return z == 0; });
+    return back.input(2) == kNone || holds_zeros(value(back.inputs[2]));
   }
 
   void find(int index) {

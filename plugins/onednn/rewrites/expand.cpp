@@ -222,9 +222,8 @@ class Expansion {
     int scale = node.inputs[1];
     const Dims dims = graph_.values[node.inputs[0]].dims;
     if (graph_.values[scale].count() > 1) {
-      int64_t axis = node.integer("axis", 1);
       Dims along(dims.size(), 1);
-      along[static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(dims.size()) : axis)] =
+      along[static_cast<size_t>(positive_axis(node.integer("axis", 1), dims.size()))] =
           graph_.values[scale].count();
       scale = reshaped(node, scale, along);
     }

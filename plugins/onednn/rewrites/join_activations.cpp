@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "implementations/kept.hpp"
-
 namespace tenon::onednn {
 namespace {
 
@@ -21,7 +19,7 @@ class Joining {
       if (is_training_norm(graph_.nodes[i])) join_relu(i);
     for (int i = 0; i < count; ++i)
       if (graph_.nodes[i].op == "tenon.BatchNormGrad") join_mask(i);
-    drop();
+    graph_.drop(gone_);
   }
 
  private:
@@ -83,14 +81,6 @@ class Joining {
     node.attributes.push_back({kFusedRelu, int64_t{1}});
     gone_[where] = true;
     if (graph_.only_user(greater.outputs[0]) != kNone) gone_[mask] = true;
-  }
-
-  void drop() {
-    std::vector<Node> before = std::move(graph_.nodes);
-    graph_.nodes.clear();
-    for (size_t i = 0; i < before.size(); ++i)
-      if (!gone_[i]) graph_.add_node(std::move(before[i]));
-    graph_.finish();
   }
 
   Graph& graph_;

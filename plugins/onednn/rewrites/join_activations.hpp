@@ -8,6 +8,9 @@
 
 namespace tenon::onednn {
 
+// The attribute that says so, of the normalization and of its gradient.
+inline constexpr const char* kFusedRelu = "tenon.relu";
+
 void join_activations(Graph& graph);
 
 }  // namespace tenon::onednn

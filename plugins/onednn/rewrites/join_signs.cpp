@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "implementations/binary_weights.hpp"
+#include "graph/binary_weights.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -17,7 +17,7 @@ class Joining {
     bool any = false;
     for (size_t i = 0; i < graph_.nodes.size(); ++i)
       if (graph_.nodes[i].op == "Where") any |= join(static_cast<int>(i));
-    if (any) drop();
+    if (any) graph_.drop(gone_);
   }
 
  private:
@@ -78,13 +78,6 @@ class Joining {
                            .outputs = {result},
                            .attributes = {{"scale", double{*high}}, {"axis", *axis}}};
     return true;
-  }
-
-  void drop() {
-    std::vector<Node> kept;
-    for (size_t i = 0; i < graph_.nodes.size(); ++i)
-      if (!gone_[i]) kept.push_back(std::move(graph_.nodes[i]));
-    graph_.reorder(std::move(kept));
   }
 
   Graph& graph_;

@@ -83,8 +83,7 @@ void first_convolution_u8(benchmark::State& state) {
   const bool has_lines = state.range(4) != 0;
   const int64_t k = has_lines ? lines.steps * kTileDepth : window * window * 3;
   Operands operands(windows.out_height * windows.out_width, state.range(3), k, size * size * 3);
-  operands.args.has_windows = !has_lines;
-  operands.args.has_lines = has_lines;
+  operands.args.row = has_lines ? TileRow::kLines : TileRow::kWindow;
   operands.args.windows = {windows, 3, 3};
   operands.args.lines = lines;
   run(state, operands.args);
@@ -97,7 +96,7 @@ void convolution_u8(benchmark::State& state) {
   const int64_t n_images = state.range(4);
   Operands operands(n_images * windows.out_height * windows.out_width, state.range(3), 9 * channels,
                     n_images * size * size * channels);
-  operands.args.has_taps = true;
+  operands.args.row = TileRow::kTaps;
   operands.args.taps = tile_taps(windows, channels);
   run(state, operands.args);
 }

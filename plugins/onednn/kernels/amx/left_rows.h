@@ -40,13 +40,13 @@ class LeftRows {
 
   // Before the rows of a unit are taken: what their windows see.
   void begin(const TileUnit& unit) {
-    if (args_.has_lines) {
+    if (args_.row == TileRow::kLines) {
       const Lines lines(args_.lines, unit.row);
       first_row_ = unit.row - lines.first * args_.lines.out_width;
       groups_.make(static_cast<const char*>(args_.a) + lines.image * args_.lines.image, lines.first,
                    unit.n_rows / args_.lines.out_width, buffers_[0]);
     }
-    if (args_.has_taps) {
+    if (args_.row == TileRow::kTaps) {
       const TileTaps& w = args_.taps;
       const Lines lines(w, unit.row);
       planes_.make(
@@ -55,16 +55,16 @@ class LeftRows {
     }
   }
   // Between the taps of a window; null where rows are of one run.
-  const int64_t* jumps() const { return args_.has_taps ? planes_.jumps() : nullptr; }
+  const int64_t* jumps() const { return args_.row == TileRow::kTaps ? planes_.jumps() : nullptr; }
 
-  // Rows [row, row + count), or places of the unit with has_taps, until the call after the next
+  // Rows [row, row + count), or places of the unit of rows of taps, until the call after the next
   // one; count is kTileRows at most. Rows are best taken a block ahead: tiles that load what was
   // just stored wait for it.
   Left take(int64_t row, int count) {
-    if (args_.has_lines) return take_windows(row - first_row_, count);
-    if (args_.has_taps) return Left(planes_.at(row), args_.taps.channels);
+    if (args_.row == TileRow::kLines) return take_windows(row - first_row_, count);
+    if (args_.row == TileRow::kTaps) return Left(planes_.at(row), args_.taps.channels);
     rows_ = buffers_[turn_ ^= 1];
-    if (args_.has_windows) return gather(row, count);
+    if (args_.row == TileRow::kWindow) return gather(row, count);
     const char* const from = static_cast<const char*>(args_.a) + row * args_.a_stride;
     // What lies behind a row may be NaN, or no memory at all.
     const bool is_last = row + count == args_.m;

@@ -133,9 +133,10 @@ class Unit {
                                   PanelEnding<kHasIntegers, To, shape, From>>;
 
   int rows_from(int64_t i) const { return static_cast<int>(least_of(kTileRows, unit_.n_rows - i)); }
-  Left take(int64_t i) { return left_rows_.take(args_.has_taps ? i : unit_.row + i, rows_from(i)); }
+  bool has_taps() const { return args_.row == TileRow::kTaps; }
+  Left take(int64_t i) { return left_rows_.take(has_taps() ? i : unit_.row + i, rows_from(i)); }
   static RowGaps gaps_of(const TileProductArgs& args, const TileUnit& unit) {
-    if (!args.has_taps) return {.first = unit.row};
+    if (args.row != TileRow::kTaps) return {.first = unit.row};
     return {.first = unit.row, .width = args.taps.line(), .gap = args.taps.gap()};
   }
 
@@ -162,7 +163,7 @@ class Unit {
     if (rows != held_.rows) flush();  // a new configuration empties the tiles
     tiles_.configure(upper, rows - upper);
     asm volatile("" ::: "memory");  // what was copied is there
-    const bool has_pieces = depth_ > kTileWholeRow && !args_.has_taps;
+    const bool has_pieces = depth_ > kTileWholeRow && !has_taps();
     const int64_t piece = has_pieces ? kTilePiece : depth_;
     for (int64_t first = 0; first < depth_; first += piece) {
       const Span span{first, least_of(piece, depth_ - first), first + piece >= depth_};

@@ -108,12 +108,6 @@ void count(const BinaryBlock& block, int64_t row, int64_t column, int panels, Co
     count_bytes<rows>(block, row, column + p * kColumns, p * kColumns, to);
 }
 
-// One operation after the other on a whole tile; one function, so that tiles stay small.
-[[gnu::noinline]] void apply_all(const Epilogue& epilogue, const TileOf& tile, Vf* y) {
-  for (int i = 0; i < epilogue.n_ops; ++i)
-    apply<kRegisters>(epilogue, epilogue.ops[i], tile, y);
-}
-
 // The rows of one panel, through all that follows.
 template <int rows, class To>
 void store_panel(const BinaryBlock& block,
@@ -143,7 +137,7 @@ void store_panel(const BinaryBlock& block,
         y[r][v] = to_float(sums[r][v]);
       finish.scale(y[r], tile.column, y[r]);
     }
-    if (epilogue.n_ops > 0) apply_all(epilogue, tile, y[0]);
+    if (epilogue.n_ops > 0) apply_all<kRegisters>(epilogue, tile, y[0]);
 #pragma GCC unroll 4
     for (int r = 0; r < rows; ++r)
       finish(to + r * epilogue.dst_stride, y[r], tile.column);

@@ -151,6 +151,13 @@ TENON_INLINE void apply(const Epilogue& epilogue, const EpilogueOp& op, const Ti
   }
 }
 
+// One operation after the other on a whole tile; one function, so that tiles stay small.
+template <int registers>
+[[gnu::noinline]] void apply_all(const Epilogue& epilogue, const TileOf& tile, Vf* y) {
+  for (int i = 0; i < epilogue.n_ops; ++i)
+    apply<registers>(epilogue, epilogue.ops[i], tile, y);
+}
+
 // What the result's type stores of one row in a panel: integer sums, or y.
 template <int registers>
 struct Finish {

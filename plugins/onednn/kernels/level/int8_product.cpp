@@ -16,12 +16,6 @@ constexpr int kRegisters = kColumns / kLanes;  // of a row's sums
 constexpr int kRows = (kCpuRegisters == 16 && kRegisters == 4 ? 8 : 12) / kRegisters;
 constexpr int kWords = kVectorBytes / 2;
 
-// One operation after the other on a whole tile; one function, so that tiles stay small.
-[[gnu::noinline]] void apply_all(const Epilogue& epilogue, const TileOf& tile, Vf* y) {
-  for (int i = 0; i < epilogue.n_ops; ++i)
-    apply<kRegisters>(epilogue, epilogue.ops[i], tile, y);
-}
-
 template <class To>
 constexpr bool kStoresSums = false;
 template <>
@@ -75,7 +69,7 @@ void multiply_tile(const Int8Block& block, int64_t row, int64_t column) {
         y[r][v] = to_float(sums[r][v]);
       finish.scale(y[r], column, y[r]);
     }
-    if (epilogue.n_ops > 0) apply_all(epilogue, {row, column, rows}, y[0]);
+    if (epilogue.n_ops > 0) apply_all<kRegisters>(epilogue, {row, column, rows}, y[0]);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r)
       finish(to + r * epilogue.dst_stride, y[r], column);

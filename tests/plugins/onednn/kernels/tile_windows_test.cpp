@@ -99,7 +99,7 @@ TEST_F(TileWindows, GiveTheExactSums) {
     for (bool is_signed : {false, true}) {
       const Convolution conv(g, 11);
       TileProductArgs args;
-      args.has_windows = true;
+      args.row = TileRow::kWindow;
       args.windows = {g.windows, g.channels, g.channels};
       args.b = conv.packed.data();
       args.k = conv.k;
@@ -131,7 +131,7 @@ TEST_F(TileWindows, OfManyChannelsGiveTheExactSums) {
     for (bool is_signed : {false, true}) {
       const Convolution conv(g, 13);
       TileProductArgs args;
-      args.has_taps = true;
+      args.row = TileRow::kTaps;
       args.taps = tile_taps(g.windows, g.channels);
       ASSERT_TRUE(takes_tile_taps(args.taps)) << "geometry " << number;
       args.b = conv.packed.data();
@@ -174,19 +174,18 @@ TEST_F(TileWindows, OfManyChannelsGoThroughEachEpilogue) {
                               {.kind = EpilogueOp::Kind::kGeluErf}};
     for (int n_ops : {0, 1, 2}) {
       std::vector<uint8_t> results[2];
-      for (bool has_taps : {false, true}) {
+      for (TileRow row : {TileRow::kWindow, TileRow::kTaps}) {
         TileProductArgs args;
         args.a = conv.images.data();
         args.zero = 113;
-        args.has_taps = has_taps;
-        args.has_windows = !has_taps;
+        args.row = row;
         args.windows = {g.windows, g.channels, g.channels};
         args.taps = tile_taps(g.windows, g.channels);
         args.b = conv.packed.data();
         args.m = static_cast<int64_t>(count) / g.columns;
         args.n = g.columns;
         args.k = conv.k;
-        std::vector<uint8_t>& result = results[has_taps ? 1 : 0];
+        std::vector<uint8_t>& result = results[row == TileRow::kTaps ? 1 : 0];
         result.assign(count + 64, 77);
         args.epilogue.dst = {result.data(), ElementType::kU8, {1, 20}};
         args.epilogue.dst_stride = g.columns;
@@ -219,7 +218,7 @@ TEST_F(TileWindows, OfPlanesGiveTheExactSums) {
     for (bool is_signed : {false, true}) {
       const Convolution conv(g, 12, true);
       TileProductArgs args;
-      args.has_lines = true;
+      args.row = TileRow::kLines;
       args.lines = tile_lines(g.windows, g.channels);
       ASSERT_TRUE(takes_tile_lines(args.lines)) << "geometry " << number;
       args.k = args.lines.steps * kTileDepth;

@@ -133,6 +133,13 @@ struct BasicGraph {
       add_node(std::move(node));
     finish();
   }
+  // The nodes without those that are marked, whose results nobody reads any more.
+  void drop(const std::vector<bool>& gone) {
+    std::vector<N> kept;
+    for (size_t i = 0; i < nodes.size(); ++i)
+      if (!gone[i]) kept.push_back(std::move(nodes[i]));
+    reorder(std::move(kept));
+  }
   // Finds who reads each value.
   void finish() {
     for (V& value : values) {
@@ -156,6 +163,10 @@ struct BasicGraph {
 
 using Graph = BasicGraph<>;
 
+// Within 0..rank-1; `axis` may count from the end.
+inline int64_t positive_axis(int64_t axis, size_t rank) {
+  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
+}
 // Broadcast by NumPy's rules: `from` stretches to `to`.
 inline bool broadcasts_to(const Dims& from, const Dims& to) {
   if (from.size() > to.size()) return false;

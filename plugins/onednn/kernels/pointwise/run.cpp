@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <array>
 
-#include "code/pointwise_code.h"
-#include "kernel_table.h"
-#include "pointwise.h"
+#include "../code/pointwise_code.h"
+#include "../kernel_table.h"
+#include "../pointwise.h"
 
 namespace tenon::onednn::kernels {
 

@@ -8,8 +8,8 @@
 #include <map>
 #include <vector>
 
-#include "graph.hpp"
-#include "lowering/plan.hpp"
+#include "graph/graph.hpp"
+#include "plan.hpp"
 
 namespace tenon::onednn {
 

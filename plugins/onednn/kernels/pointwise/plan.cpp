@@ -6,10 +6,10 @@
 #include <array>
 #include <numeric>
 
-#include "code/pointwise_code.h"
-#include "kernel_table.h"
-#include "pointwise.h"
-#include "pointwise_program.h"
+#include "../code/pointwise_code.h"
+#include "../kernel_table.h"
+#include "../pointwise.h"
+#include "../pointwise_program.h"
 
 namespace tenon::onednn::kernels {
 

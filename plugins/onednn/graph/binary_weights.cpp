@@ -29,23 +29,16 @@ bool take_signs(const T* numbers, const Dims& dims, size_t axis, BinaryWeights* 
   return true;
 }
 
-bool all_zero(const Value& v) {
-  const auto* bytes = static_cast<const int8_t*>(v.data);
-  return bytes != nullptr && v.type == ElementType::kS8 &&
-         std::all_of(bytes, bytes + v.count(), [](int8_t byte) { return byte == 0; });
-}
-
 // The scales of a DequantizeLinear of int8 constants; empty where it is of another kind.
 std::vector<float> scales_of(const Graph& graph, const Node& node, size_t axis, int64_t channels) {
   const Value& scale = graph.values[node.inputs[1]];
   if (scale.data == nullptr || scale.type != ElementType::kF32) return {};
   if (node.integer("block_size", 0) != 0) return {};
-  if (node.input(2) != kNone && !all_zero(graph.values[node.inputs[2]])) return {};
+  if (node.input(2) != kNone && !holds_zeros(graph.values[node.inputs[2]])) return {};
   const auto* numbers = static_cast<const float*>(scale.data);
   if (scale.count() == 1) return std::vector<float>(static_cast<size_t>(channels), numbers[0]);
-  const auto rank = static_cast<int64_t>(graph.values[node.inputs[0]].dims.size());
-  int64_t along = node.integer("axis", 1);
-  if (along < 0) along += rank;
+  const int64_t along =
+      positive_axis(node.integer("axis", 1), graph.values[node.inputs[0]].dims.size());
   if (scale.dims != Dims{channels} || along != static_cast<int64_t>(axis)) return {};
   return {numbers, numbers + channels};
 }

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "graph/graph.hpp"
+#include "graph.hpp"
 
 namespace tenon::onednn {
 

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reductions.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tenon::onednn {
+namespace {
+
+struct KernelRow {
+  const char* op;
+  kernels::Reduction kind;
+};
+constexpr KernelRow kKernelRows[] = {
+    {"ReduceSum", kernels::Reduction::kSum},
+    {"ReduceMean", kernels::Reduction::kMean},
+    {"ReduceMax", kernels::Reduction::kMax},
+    {"ReduceMin", kernels::Reduction::kMin},
+    {"ReduceL1", kernels::Reduction::kL1},
+    {"ReduceL2", kernels::Reduction::kL2},
+    {"ReduceSumSquare", kernels::Reduction::kSumSquare},
+};
+
+}  // namespace
+
+Dims reduced_axes(const Graph& graph, const Node& node) {
+  const size_t rank = graph.values[node.inputs[0]].dims.size();
+  Dims axes = node.integers("axes");
+  if (node.input(1) != kNone) {
+    const Value& constant = graph.values[node.inputs[1]];
+    const int64_t* data = static_cast<const int64_t*>(constant.data);
+    axes.assign(data, data + constant.count());
+  }
+  if (axes.empty() && node.integer("noop_with_empty_axes", 0) == 0) {
+    axes.resize(rank);
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  for (int64_t& axis : axes)
+    axis = positive_axis(axis, rank);
+  std::sort(axes.begin(), axes.end());
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());  // ONNX allows one twice
+  return axes;
+}
+
+std::optional<kernels::Reduction> kernel_reduction(const Node& node) {
+  const KernelRow* row = std::find_if(std::begin(kKernelRows), std::end(kKernelRows),
+                                      [&](const KernelRow& r) { return node.op == r.op; });
+  return row == std::end(kKernelRows) ? std::nullopt : std::optional(row->kind);
+}
+
+}  // namespace tenon::onednn
