@@ -24,7 +24,8 @@ void float_block(const FloatBlock& block);
 namespace {
 
 // By level, as the rows of the kernel table are, but beside it.
-constexpr void (*kFloatBlock[])(const FloatBlock&) = {
+using BlockFunction = void (*)(const FloatBlock&);
+constexpr BlockFunction kFloatBlock[] = {
     baseline::float_block,
 #if defined(__x86_64__)
     avx2::float_block,
