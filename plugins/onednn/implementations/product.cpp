@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "cpu.hpp"
+#include "float_product.hpp"
 #include "lists.hpp"
 
 namespace tenon::onednn {
@@ -18,7 +19,8 @@ constexpr int kSevenBits = 64;  // 2 * 64 * 255 is less than 2^15
 constexpr Implementation<ProductSite> kProduct[] = {
     {"binary", offer_binary_product},  {"symmetric halves", offer_symmetric_product},
     {"sparse", offer_sparse_product},  {"amx", offer_tile_product},
-    {"int8 gemm", offer_int8_product}, {"onednn", offer_onednn_product},
+    {"int8 gemm", offer_int8_product}, {"f32 gemm", offer_float_product},
+    {"onednn", offer_onednn_product},
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cpu.hpp"
 #include "executable.hpp"
 #include "graph_builder.hpp"
 
@@ -104,6 +105,12 @@ class Steady {
   }
 
   size_t n_steps() const { return exe_.plan().steps.size(); }
+  std::vector<std::string> kernels() const {
+    std::vector<std::string> names;
+    for (const Step& step : exe_.plan().steps)
+      names.push_back(step.kernel);
+    return names;
+  }
 
  private:
   void* memory(int64_t bytes) {
@@ -132,9 +139,13 @@ TEST(Allocation, OurOwnStepsAllocateNothing) {
   y = b.node("LayerNormalization", {y, b.random_constant({64}, 1.0F)}, {4, 6, 64});
   y = b.node("ReduceSum", {y, b.constant_i64({1})}, {4, 1, 64});
   y = b.node("CumSum", {y, b.constant_i64({2})}, {4, 1, 64});
-  b.output(b.node("Tile", {y, b.constant_i64({1, 3, 1})}, {4, 3, 64}));
+  y = b.node("Tile", {y, b.constant_i64({1, 3, 1})}, {4, 3, 64});
+  b.output(b.node("MatMul", {y, b.random_constant({64, 40}, 1.0F)}, {4, 3, 40}));
   b.graph.finish();
   Steady steady(b.graph);
+  if (best_level() >= kernels::Level::kAvx2) {
+    ASSERT_EQ(steady.kernels().back(), "tenon:float_product");
+  }
 
   EXPECT_GE(steady.n_steps(), 5U);
   EXPECT_EQ(allocations_of([&] { steady.run(); }), 0);
@@ -149,7 +160,7 @@ TEST(Allocation, PlansOfPrimitivesAllocateNoMoreThanThePrimitives) {
   b.graph.finish();
   Steady steady(b.graph);
 
-  EXPECT_EQ(allocations_of([&] { steady.run(); }), steady.bare_allocations());
+  EXPECT_LE(allocations_of([&] { steady.run(); }), steady.bare_allocations());
 }
 
 }  // namespace

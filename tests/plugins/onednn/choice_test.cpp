@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cpu.hpp"
 #include "executable.hpp"
 #include "graph_builder.hpp"
 
@@ -85,13 +86,41 @@ TEST(Choice, LeavesNothingOfAFormThatRefused) {
   b.graph.finish();
   WeightStore store;
 
-  const Executable exe(b.graph, {.threads = 1}, store);
+  const Executable exe(b.graph, {.threads = 1, .without = {"f32 gemm"}}, store);
 
   const Choice choice = choice_of(exe, "MatMul");
   EXPECT_EQ(choice.implementation, "onednn");
   EXPECT_EQ(why(choice, "onednn + epilogue"), "oneDNN has no kernel for it");
   EXPECT_EQ(exe.plan().n_reorders, 0);
   EXPECT_EQ(exe.plan().steps.size(), 2U);
+}
+
+// One kernel and one packed form for all numbers of rows, with the bias and what follows; products
+// of two computed operands stay oneDNN's.
+TEST(Choice, MultipliesFloatsByKnownWeightsInItsOwnKernel) {
+  if (best_level() < kernels::Level::kAvx2) GTEST_SKIP() << "no fused multiply-add on this CPU";
+  WeightStore store;
+  std::vector<float> weights(32 * 48, 0.25F);
+  std::vector<std::string> found;
+  for (int64_t rows : {1, 7, 64}) {
+    GraphBuilder b(3);
+    const int x = b.input("x", {rows, 32});
+    const int product = b.node("MatMul", {x, b.constant({32, 48}, weights)}, {rows, 48});
+    b.output(b.relu(b.add(product, b.constant({48}, std::vector<float>(48, 1.0F)))));
+    b.graph.finish();
+    const Executable exe(b.graph, {.threads = 1}, store);
+    found.push_back(choice_of(exe, "MatMul").implementation);
+    EXPECT_EQ(exe.plan().steps.size(), 1U);
+    EXPECT_EQ(exe.plan().steps[0].kernel, std::string("tenon:float_product"));
+  }
+  EXPECT_EQ(found, std::vector<std::string>(3, "f32 gemm"));
+
+  GraphBuilder b(3);
+  const int x = b.input("x", {8, 32}), y = b.input("y", {32, 16});
+  b.output(b.node("MatMul", {x, y}, {8, 16}));
+  b.graph.finish();
+  const Executable exe(b.graph, {.threads = 1}, store);
+  EXPECT_EQ(why(choice_of(exe, "MatMul"), "f32 gemm"), "the weights are computed");
 }
 
 // The nearest of quantized values is one of them; a linear mean is not.
