@@ -79,7 +79,9 @@ def test_nothing_that_is_left_to_train_names_the_option():
 
 def test_lists_by_name_are_told_how_they_become_data():
     rows = {"x": [[0.0, 1.0]] * 4, "label": [0, 1, 2, 0]}
-    with pytest.raises(tn.InvalidArgument, match="option data: .* a table of options: datasets.arr"):
+    with pytest.raises(
+        tn.InvalidArgument, match="option data: .* a table of options: datasets.arr"
+    ):
         tn.train(linear(), rows)
     rows["x"] = np.float32(rows["x"])
     assert tn.train(linear(), tn.data.arrays(**rows)).report["steps"] == 1
