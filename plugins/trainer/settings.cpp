@@ -19,6 +19,10 @@ Result<Component> component_of(tn_ctx* ctx,
                                std::string_view role,
                                std::string_view prefix) {
   std::string text = options.text(key);
+  if (text.starts_with('{'))
+    return invalid(cat(
+        "option ", key, ": expected a component, its id or a file, got a table of ", "options",
+        role == "tenon.dataset/1" ? ": datasets.arrays makes a data set of arrays by name" : ""));
   if (text.empty() || text.find_first_of("./") != std::string::npos)
     return component_option(ctx, options, key, role);
   Result<Component> made = Component::create(ctx, role, cat(prefix, ".", text));

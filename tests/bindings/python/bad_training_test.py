@@ -75,3 +75,13 @@ def test_lists_of_samples_are_data_and_what_is_walked_once_is_not():
 def test_nothing_that_is_left_to_train_names_the_option():
     with pytest.raises(tn.InvalidArgument, match=r"option frozen: .* got none: \* fits all"):
         tn.train(linear(), {"x": np.zeros((4, 2), "f"), "label": np.arange(4) % 3}, frozen=["*"])
+
+
+def test_lists_by_name_are_told_how_they_become_data():
+    rows = {"x": [[0.0, 1.0]] * 4, "label": [0, 1, 2, 0]}
+    with pytest.raises(
+        tn.InvalidArgument, match="option data: .* a table of options: datasets.arr"
+    ):
+        tn.train(linear(), rows)
+    rows["x"] = np.float32(rows["x"])
+    assert tn.train(linear(), tn.data.arrays(**rows)).report["steps"] == 1
