@@ -258,6 +258,13 @@ Result<std::unique_ptr<OpRow>> read_row(const tn_op& op, tn_ctx* owner, void* se
     if (!expr) return invalid(cat(what, "expr: ", expr.error().text()));
     row->expr = std::move(*expr);
   }
+  if (row->axes && !row->axes->is_pointwise()) {
+    row->needed.emplace();
+    for (const auto& operand : std::span(row->axes_view.operands, row->axes_view.n_inputs))
+      row->needed->push_back(!(operand.flags & TN_AXES_OPERAND_OPTIONAL));
+  } else if (row->expr) {
+    row->needed = row->expr->inputs();
+  }
   Result<std::vector<AttrSpec>> attributes = read_attributes(view(row->op.attributes));
   if (!attributes)
     return Status{TN_INVALID_ARGUMENT, cat(what, "row"), "host", attributes.status()};

@@ -48,6 +48,7 @@ struct OpRow {
   std::optional<Axes> axes;
   tn_axes axes_view{};
   std::optional<Expr> expr;
+  std::optional<std::vector<bool>> needed;  // inputs by position, where axes or expr say which
   std::vector<AttrSpec> attributes;
   Columns columns;
   tn_op_columns columns_view{};
