@@ -13,6 +13,7 @@
 #include <unwind.h>
 
 #include "crashes/whereabouts.hpp"
+#include "graph/op_table.hpp"
 #include "registry/adopt.hpp"
 
 namespace tenon::host {
@@ -150,13 +151,9 @@ void know_row(const tn_op& row) {
   if (!all) return;
   std::string of = cat(" of operator ", view(row.type));
   std::lock_guard hold(all->lock);
-  know(*all, start_of(row.shape), "shape" + of);
-  know(*all, start_of(row.decompose), "decompose" + of);
-  know(*all, start_of(row.cost), "cost" + of);
-  know(*all, start_of(row.ref), "ref" + of);
-  know(*all, start_of(row.sample), "sample" + of);
-  know(*all, start_of(row.vjp), "vjp" + of);
-  know(*all, start_of(row.batch), "batch" + of);
+  each_function([&]<auto column>(std::string_view name) {
+    know(*all, start_of(row.*column), std::string(name) + of);
+  });
 }
 
 void know_table(std::string_view role, std::string_view component, const void* table) {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "graph/edit.hpp"
+#include "services/status_object.hpp"
 #include "types/infer_rules.hpp"
 #include "values/json_any.hpp"
 
@@ -217,10 +218,32 @@ Status read_columns(OpRow& row) {
   return {};
 }
 
+// What stands in a row that the host hands out, instead of a plugin's function: self is the OpRow.
+template <auto column>
+struct Named;
+template <class... Args, tn_status* (TN_CALL* tn_op::*column)(void*, Args...)>
+struct Named<column> {
+  static tn_status* TN_CALL call(void* self, Args... args) {
+    const auto& row = *static_cast<const OpRow*>(self);
+    tn_status* answer = (row.given.*column)(row.given.self, args...);
+    if (!answer || answer->code != TN_INTERNAL) return answer;
+    std::string_view function;
+    each_function([&]<auto other>(std::string_view name) {
+      if constexpr (std::is_same_v<decltype(other), decltype(column)>)
+        if (other == column) function = name;
+    });
+    return blame(answer, row.owner ? row.owner->id : "", function, cat("operator ", row.text()));
+  }
+};
+
 Result<std::unique_ptr<OpRow>> read_row(const tn_op& op, tn_ctx* owner, void* self) {
   auto row = std::make_unique<OpRow>();
-  row->op = op;
-  row->op.self = self;
+  row->op = row->given = op;
+  row->op.self = row.get();
+  row->given.self = self;
+  each_function([&]<auto column>(std::string_view) {
+    if (row->op.*column) row->op.*column = Named<column>::call;
+  });
   row->owner = owner;
   if (row->op.type.len == 0) return invalid("operator row: expected a type, got an empty one");
   std::string what = cat("operator ", row->text(), ": ");
@@ -234,6 +257,13 @@ Result<std::unique_ptr<OpRow>> read_row(const tn_op& op, tn_ctx* owner, void* se
     Parsed<Expr> expr = Expr::parse(view(row->op.expr));
     if (!expr) return invalid(cat(what, "expr: ", expr.error().text()));
     row->expr = std::move(*expr);
+  }
+  if (row->axes && !row->axes->is_pointwise()) {
+    row->needed.emplace();
+    for (const auto& operand : std::span(row->axes_view.operands, row->axes_view.n_inputs))
+      row->needed->push_back(!(operand.flags & TN_AXES_OPERAND_OPTIONAL));
+  } else if (row->expr) {
+    row->needed = row->expr->inputs();
   }
   Result<std::vector<AttrSpec>> attributes = read_attributes(view(row->op.attributes));
   if (!attributes)

@@ -42,11 +42,13 @@ struct OpRow {
   OpRow(const OpRow&) = delete;
   OpRow& operator=(const OpRow&) = delete;
 
-  tn_op op{};  // a full-size copy of the plugin's
+  tn_op op{};     // what the host hands out: its functions call those of `given`, and name faults
+  tn_op given{};  // a full-size copy of the plugin's
   tn_ctx* owner = nullptr;
   std::optional<Axes> axes;
   tn_axes axes_view{};
   std::optional<Expr> expr;
+  std::optional<std::vector<bool>> needed;  // inputs by position, where axes or expr say which
   std::vector<AttrSpec> attributes;
   Columns columns;
   tn_op_columns columns_view{};
@@ -68,6 +70,19 @@ struct OpRow {
   mutable std::mutex mutex_;
   mutable std::unordered_map<std::string, Program> programs_;
 };
+
+// visit.template operator()<&tn_op::shape>("shape"), and so on for each function of a row.
+template <class Visitor>
+void each_function(Visitor&& visit) {
+  visit.template operator()<&tn_op::shape>("shape");
+  visit.template operator()<&tn_op::decompose>("decompose");
+  visit.template operator()<&tn_op::cost>("cost");
+  visit.template operator()<&tn_op::ref>("ref");
+  visit.template operator()<&tn_op::sample>("sample");
+  visit.template operator()<&tn_op::vjp>("vjp");
+  visit.template operator()<&tn_op::batch>("batch");
+  visit.template operator()<&tn_op::example_norms>("example_norms");
+}
 
 class OpTable {
  public:

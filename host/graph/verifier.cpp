@@ -237,6 +237,23 @@ Status run(const tn_graph& graph, bool all) {
 
 }  // namespace
 
+// needed: by position, whether an input may not be absent; there are no others.
+Status check_inputs(const Node& node, const std::vector<bool>& needed) {
+  size_t least = 0, n = node.inputs.size();
+  for (size_t i = 0; i < needed.size(); ++i) {
+    if (needed[i]) least = i + 1;
+    if (needed[i] && i < n && node.inputs[i] == 0)
+      return invalid(cat("input ", i, ": expected a value, got none"));
+  }
+  while (n > needed.size() && node.inputs[n - 1] == 0)
+    --n;
+  if (n >= least && n <= needed.size()) return {};
+  if (!needed.empty())
+    least = std::max<size_t>(least, 1);  // where one is chosen: which, binding says
+  return invalid(cat("expected ", least, least == needed.size() ? "" : cat("..", needed.size()),
+                     needed.size() == 1 ? " input, got " : " inputs, got ", n));
+}
+
 Status check_arity(const OpRow& row, const Node& node) {
   if (size_t n = node.outputs.size(); n == 0 || (n > 1 && (row.op.traits & TN_OP_POINTWISE)))
     return invalid(cat("expected 1 output", n == 0 ? " or more" : "", ", got ", n));
@@ -244,22 +261,12 @@ Status check_arity(const OpRow& row, const Node& node) {
     bool any = std::any_of(node.inputs.begin(), node.inputs.end(), [](auto id) { return id != 0; });
     if ((row.op.traits & TN_OP_POINTWISE) && !any)
       return invalid("expected at least 1 input, got none");
-    return {};
+    return row.needed ? check_inputs(node, *row.needed) : Status();
   }
-  tn_axes axes = row.axes->view();
-  uint32_t least = 0;
-  for (uint32_t i = 0; i < axes.n_inputs; ++i) {
-    bool optional = axes.operands[i].flags & TN_AXES_OPERAND_OPTIONAL;
-    if (!optional) least = i + 1;
-    if (!optional && i < node.inputs.size() && node.inputs[i] == 0)
-      return invalid(cat("input ", i, ": expected a value, got none"));
-  }
-  size_t n = node.inputs.size();
-  if (n < least || n > axes.n_inputs)
-    return invalid(cat("expected ", least, least == axes.n_inputs ? "" : cat("..", axes.n_inputs),
-                       " inputs, got ", n));
-  if (node.outputs.size() > axes.n_outputs)
-    return invalid(cat("expected at most ", axes.n_outputs, " outputs, got ", node.outputs.size()));
+  TN_CHECK(check_inputs(node, *row.needed));
+  if (node.outputs.size() > row.axes_view.n_outputs)
+    return invalid(
+        cat("expected at most ", row.axes_view.n_outputs, " outputs, got ", node.outputs.size()));
   return {};
 }
 

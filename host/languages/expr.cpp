@@ -261,4 +261,26 @@ std::vector<std::string> Expr::attributes() const {
   return names;
 }
 
+std::optional<std::vector<bool>> Expr::inputs() const {
+  std::vector<bool> needed, asked;
+  bool has_choice = false;
+  for (const ExprTerm& term : terms_) {
+    const bool is_any =
+        term.kind == Kind::kFold || (term.kind == Kind::kName && term.text == "n_inputs");
+    if (is_any) return std::nullopt;
+    has_choice = has_choice || (term.kind == Kind::kCall && term.op == TN_EXPR_SELECT);
+    const bool is_asked = term.kind == Kind::kHas && term.op != UINT32_MAX;
+    if (term.kind != Kind::kInput && !is_asked) continue;
+    if (term.op >= needed.size()) {
+      needed.resize(term.op + 1);
+      asked.resize(term.op + 1);
+    }
+    (is_asked ? asked : needed)[term.op] = true;
+  }
+  // What is not chosen may be absent: binding says so where it is not.
+  for (size_t i = 0; i < needed.size(); ++i)
+    needed[i] = needed[i] && !asked[i] && !has_choice;
+  return needed;
+}
+
 }  // namespace tenon::host

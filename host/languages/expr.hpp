@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -76,6 +77,9 @@ class Expr {
 
   const std::vector<ExprTerm>& terms() const { return terms_; }  // the last is the result
   std::vector<std::string> attributes() const;  // names it may ask for, in order of first use
+  // By position: whether it needs the input, or asks has() first. nullopt: any number will do
+  // (fold, n_inputs).
+  std::optional<std::vector<bool>> inputs() const;
 
  private:
   std::vector<ExprTerm> terms_;

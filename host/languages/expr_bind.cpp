@@ -96,7 +96,8 @@ class Binder {
   }
   Index input(const ExprTerm& term, uint32_t position) {
     if (is_present(position)) return emit(TN_EXPR_INPUT, position, 0, 0, 0);
-    return fail(term, "an input that the node has (test it with has())",
+    return fail(term,
+                "input " + std::to_string(position) + " (optional ones are tested with has())",
                 "'" + term.text + "', absent");
   }
   bool has(const ExprTerm& term) const {

@@ -22,7 +22,7 @@ void* alloc(tn_ctx* ctx, uint64_t bytes, uint64_t align, tn_str tag) {
   if (!block) {
     quietly([&] {
       ctx->session->log->write(TN_LOG_WARNING, ctx->id,
-                               cat("no memory: ", bytes, " bytes for ", view(tag)));
+                               cat(view(tag), ": ", no_memory_text(bytes)));
     });
     return nullptr;
   }

@@ -2,10 +2,13 @@
 #include "memory/free_memory.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <initializer_list>
 #include <sstream>
 #include <string_view>
+
+#include "tenon/cat.hpp"
 
 namespace tenon::host {
 namespace {
@@ -65,29 +68,38 @@ std::optional<uint64_t> left_of(const std::string& folder, const Naming& names, 
   return left + std::min(swap, less(*swap_limit, *swap_used));
 }
 
-// The least that a group and those around it leave.
-std::optional<uint64_t> left_in(const std::string& root,
-                                const Naming& names,
-                                std::string group,
-                                uint64_t swap) {
-  std::optional<uint64_t> least;
+void lower(std::optional<FreeMemory>& least, std::optional<uint64_t> bytes, std::string where) {
+  if (bytes && (!least || *bytes < least->bytes)) least = {*bytes, std::move(where)};
+}
+
+// By what a group and those around it leave.
+void lower_by_group(std::optional<FreeMemory>& least,
+                    const std::string& root,
+                    const Naming& names,
+                    std::string group,
+                    uint64_t swap) {
   for (;;) {
     const std::string folder = root + std::string(names.mounted) + group + "/";
-    if (auto left = left_of(folder, names, swap)) least = std::min(least.value_or(*left), *left);
+    lower(least, left_of(folder, names, swap), "in control group " + (group.empty() ? "/" : group));
     size_t slash = group.rfind('/');
-    if (slash == std::string::npos) return least;
+    if (slash == std::string::npos) return;
     group.resize(slash);
   }
 }
 
+bool is_checked() {
+  const char* check = std::getenv("TENON_MEMORY_CHECK");
+  return !check || std::string_view(check) != "off";
+}
+
 }  // namespace
 
-std::optional<uint64_t> free_memory(const std::string& root) {
+std::optional<FreeMemory> free_memory(const std::string& root) {
   const std::string machine = root + "/proc/meminfo";
   auto available = sum_in(machine, {"MemAvailable:"});
   const uint64_t swap = sum_in(machine, {"SwapFree:"}).value_or(0) * 1024;
-  std::optional<uint64_t> least;
-  if (available) least = *available * 1024 + swap;
+  std::optional<FreeMemory> least;
+  if (available) lower(least, *available * 1024 + swap, "on this machine");
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {  // number:controllers:path
     size_t first = line.find(':'), second = line.find(':', first + 1);
@@ -97,16 +109,23 @@ std::optional<uint64_t> free_memory(const std::string& root) {
     if (!is_second && of.find(",memory,") == std::string::npos) continue;
     std::string group = line.substr(second + 1);
     if (group == "/") group.clear();
-    auto left = left_in(root, is_second ? kSecond : kFirst, group, swap);
-    if (left) least = std::min(least.value_or(*left), *left);
+    lower_by_group(least, root, is_second ? kSecond : kFirst, group, swap);
   }
   return least;
 }
 
 bool fits_memory(uint64_t bytes) {
-  if (bytes < kAskedFrom) return true;
-  std::optional<uint64_t> free = free_memory();
-  return !free || bytes <= *free;
+  if (bytes < kAskedFrom || !is_checked()) return true;
+  std::optional<FreeMemory> free = free_memory();
+  return !free || bytes <= free->bytes;
+}
+
+std::string no_memory_text(uint64_t bytes) {
+  std::string text = cat("no memory for ", bytes, " bytes");
+  std::optional<FreeMemory> free = free_memory();
+  if (!free) return text;
+  text += cat(", ", free->bytes, " are free ", free->where);
+  return text + (is_checked() ? " (TENON_MEMORY_CHECK=off: try all the same)" : "");
 }
 
 }  // namespace tenon::host

@@ -3,6 +3,7 @@
 // a plan take turns with; blocks on devices; the tensors over them.
 #include <cstdlib>
 
+#include "memory/free_memory.hpp"
 #include "plan/plan.hpp"
 #include "values/tensor.hpp"
 #include "values/tensor_layout.hpp"
@@ -11,7 +12,7 @@ namespace tenon::host {
 namespace {
 
 Status no_memory(uint64_t bytes, std::string_view what) {
-  return {TN_RESOURCE_EXHAUSTED, cat("out of memory: ", bytes, " bytes for ", what)};
+  return {TN_RESOURCE_EXHAUSTED, cat(what, ": ", no_memory_text(bytes))};
 }
 
 // Which value takes most, and the node that makes it.

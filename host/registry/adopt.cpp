@@ -58,15 +58,19 @@ struct Instead<R(TN_CALL*)(void*, Args...)> {
       return R{};
     }
   }
-  // For tables that take turns: self is their Turns.
-  template <size_t offset, bool serial>
-  static R TN_CALL in_turn(void* self, Args... args) {
-    auto& turns = *static_cast<Turns*>(self);
-    std::unique_lock hold(turns.lock, std::defer_lock);
-    if constexpr (serial) hold.lock();
+  // For tables whose calls are watched: self is their Calls.
+  template <Name name, size_t offset, bool serial>
+  static R TN_CALL watched(void* self, Args... args) {
+    auto& calls = *static_cast<Calls*>(self);
+    std::unique_lock hold(calls.lock, std::defer_lock);
+    if (serial && calls.take_turns) hold.lock();
     R(TN_CALL * function)(void*, Args...);
-    std::memcpy(&function, static_cast<const char*>(turns.table) + offset, sizeof function);
-    return function(turns.self, args...);
+    std::memcpy(&function, reinterpret_cast<const char*>(calls.plain.get()) + offset,
+                sizeof function);
+    if constexpr (kCanReport)
+      return blame(function(calls.self, args...), calls.by.plugin, name.text, calls.by.component);
+    else
+      return function(calls.self, args...);
   }
 };
 
@@ -74,10 +78,9 @@ using Function = void (*)();
 struct Slot {
   size_t offset;
   std::string_view name;
-  bool needed;  // others stay NULL when they are missing
-  bool serial;
+  bool needed;      // others stay NULL when they are missing
   bool can_report;  // that it is missing, when it is called
-  Function hole, in_turn;
+  Function hole, watched;
 };
 struct Role {
   std::string_view id;
@@ -85,13 +88,13 @@ struct Role {
   std::span<const Slot> slots;
 };
 
-#define TN_SLOT(table, role, function, needed, serial)                                          \
-  Slot {                                                                                        \
-    offsetof(table, function), #function, needed, serial,                                       \
-        Instead<decltype(table::function)>::kCanReport,                                         \
-        reinterpret_cast<Function>(&Instead<decltype(table::function)>::hole<role, #function>), \
-        reinterpret_cast<Function>(                                                             \
-            &Instead<decltype(table::function)>::in_turn<offsetof(table, function), serial>)    \
+#define TN_SLOT(table, role, function, needed, serial)                                            \
+  Slot {                                                                                          \
+    offsetof(table, function), #function, needed, Instead<decltype(table::function)>::kCanReport, \
+        reinterpret_cast<Function>(&Instead<decltype(table::function)>::hole<role, #function>),   \
+        reinterpret_cast<Function>(                                                               \
+            &Instead<decltype(table::function)>::watched<#function, offsetof(table, function),    \
+                                                         serial>)                                 \
   }
 
 // kRoles, from the role headers: what is not TN_NULLABLE there is needed.
@@ -146,19 +149,18 @@ Result<AdoptedTable> AdoptedTable::make(std::string_view role, const void* table
   return adopted;
 }
 
-void AdoptedTable::take_turns(void* self) {
+void AdoptedTable::watch_calls(void* self, Provider by, bool take_turns) {
   const Role* role = role_of(role_);
-  if (!role || std::ranges::none_of(role->slots, &Slot::serial)) return;
-  turns_ = std::make_unique<Turns>();
-  turns_->self = self;
-  turns_->plain = std::move(bytes_);
-  turns_->table = turns_->plain.get();
+  if (!role) return;
+  calls_ = std::make_unique<Calls>(std::move(by), take_turns);
+  calls_->self = self;
+  calls_->plain = std::move(bytes_);
   bytes_ = std::make_unique<uint64_t[]>(role->full / sizeof(uint64_t));
-  std::memcpy(bytes_.get(), turns_->table, role->full);
+  std::memcpy(bytes_.get(), calls_->plain.get(), role->full);
   for (const Slot& slot : role->slots)
-    if (function_at(turns_->table, slot))
-      std::memcpy(reinterpret_cast<char*>(bytes_.get()) + slot.offset, &slot.in_turn,
-                  sizeof slot.in_turn);
+    if (function_at(calls_->plain.get(), slot))
+      std::memcpy(reinterpret_cast<char*>(bytes_.get()) + slot.offset, &slot.watched,
+                  sizeof slot.watched);
 }
 
 std::vector<std::pair<std::string_view, const void*>> functions_of(std::string_view role,

@@ -27,13 +27,19 @@ Status check_table_size(std::string_view what, uint32_t struct_size, size_t leas
 template <class T>
 Result<T> adopt_struct(std::string_view what, const T* from, size_t least);
 
-// A component whose [serial] calls take turns. Recursive: one that calls itself does so in its
-// turn.
-struct Turns {
+// Whose functions a table has: what messages about its faults say.
+struct Provider {
+  std::string plugin, component;
+};
+
+// The calls of a component's functions. Where [serial] ones take turns, the lock is recursive: a
+// component that calls itself does so in its turn.
+struct Calls {
+  Provider by;
+  bool take_turns;
   std::recursive_mutex lock;
   void* self;
-  const void* table;
-  std::unique_ptr<uint64_t[]> plain;
+  std::unique_ptr<uint64_t[]> plain;  // the table
 };
 
 // The table of a role, in full size. Ids that the host does not know are handed through as they
@@ -44,15 +50,15 @@ class AdoptedTable {
   const void* get() const { return bytes_ ? bytes_.get() : foreign_; }
   const std::vector<std::string_view>& holes() const { return holes_; }
 
-  // From now on calls of functions that the role's header tags [serial] take turns; what goes into
-  // the table's functions is self(self) then.
-  void take_turns(void* self);
-  void* self(void* plain) const { return turns_ ? turns_.get() : plain; }
+  // From now on faults name their provider, and calls of functions that the role's header tags
+  // [serial] take turns if that is asked for; what goes into the table's functions is self(self).
+  void watch_calls(void* self, Provider by, bool take_turns);
+  void* self(void* plain) const { return calls_ ? calls_.get() : plain; }
 
  private:
   std::string_view role_;  // empty: a foreign one
   std::unique_ptr<uint64_t[]> bytes_;
-  std::unique_ptr<Turns> turns_;
+  std::unique_ptr<Calls> calls_;
   const void* foreign_ = nullptr;
   std::vector<std::string_view> holes_;  // names of the functions that are stubs
 };

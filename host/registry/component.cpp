@@ -47,7 +47,10 @@ Result<tn_component_ref::Interface> tn_component_ref::interface(std::string_view
     named_ = true;
   }
   tenon::host::rooms().crashes.know_table(wanted, id(), adopted->get());
-  if (component_ && !(component_->flags & TN_COMP_REENTRANT)) adopted->take_turns(self_);
+  if (component_)
+    adopted->watch_calls(
+        self_, {std::string(tenon::host::view(plugin_->id)), tenon::host::cat("component ", id())},
+        !(component_->flags & TN_COMP_REENTRANT));
   const AdoptedTable& kept = tables_.emplace(wanted, std::move(*adopted)).first->second;
   return Interface{kept.get(), kept.self(self_)};
 }

@@ -124,10 +124,11 @@ Status shake_hands(Entry entry, const PluginText& said, Plugin& into) {
 }  // namespace
 
 tn_offer host_offer() {
-  return {sizeof(tn_offer),  0,           TN_ABI_MAJOR,
-          TN_ABI_MINOR,      TN_ABI_MAJOR, TN_ABI_OLDEST_MINOR,
-          8 * sizeof(void*), kSanitizers, str("tenon"),
-          str(TENON_VERSION)};
+  return {sizeof(tn_offer),  0,
+          TN_ABI_MAJOR,      TN_ABI_MINOR,
+          TN_ABI_MAJOR,      TN_ABI_OLDEST_MINOR,
+          8 * sizeof(void*), kSanitizers,
+          str("tenon"),      str(TENON_VERSION)};
 }
 
 Status check_accept(const tn_offer& offer, int32_t code, const tn_accept& accept) {

@@ -92,6 +92,22 @@ void release_status(tn_status* status) noexcept {
   }
 }
 
+tn_status* blame(tn_status* answer,
+                 std::string_view plugin,
+                 std::string_view function,
+                 std::string_view of) noexcept {
+  if (!answer || answer->code != TN_INTERNAL) return answer;
+  for (const tn_status* at = answer; at; at = at->cause)
+    if (at->is_blamed) return answer;
+  try {
+    answer->message =
+        cat("plugin ", plugin, " failed in ", function, " of ", of, ": ", answer->message);
+    answer->is_blamed = true;
+  } catch (const std::bad_alloc&) {  // it stays as it was
+  }
+  return answer;
+}
+
 std::string status_text(const tn_status* status) {
   std::string line;
   for (; status; status = status->cause) {

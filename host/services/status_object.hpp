@@ -20,6 +20,7 @@ struct tn_status : tenon::host::Handle<tn_status> {
   std::vector<std::pair<std::string, std::string>> details;
   tn_status* cause = nullptr;            // owned
   mutable std::list<std::string> texts;  // what whole_text() has handed out
+  bool is_blamed = false;                // its message names the plugin whose fault it is
 };
 
 namespace tenon::host {
@@ -31,6 +32,12 @@ tn_status* new_status(tn_ctx* owner,
                       std::string_view message,
                       tn_status* cause) noexcept;
 void release_status(tn_status* status) noexcept;
+// A fault (TN_INTERNAL) that a plugin's function answers with names plugin, function and whose
+// function it is ("operator Squircle"). Only the innermost does: others only pass it on.
+tn_status* blame(tn_status* answer,
+                 std::string_view plugin,
+                 std::string_view function,
+                 std::string_view of) noexcept;
 std::string status_text(const tn_status* status);  // "domain: message: cause"
 // The same, kept with the status: the details and causes of the moment.
 tn_str whole_text(const tn_status* status) noexcept;

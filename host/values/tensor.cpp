@@ -54,8 +54,8 @@ Result<Ref<tn_tensor>> reserve(tn_ctx* owner, uint32_t dtype, std::span<const in
   void* memory =
       fits_memory(bytes) ? ::operator new(bytes ? bytes : 1, kAlignment, std::nothrow) : nullptr;
   if (!memory)
-    return Status(TN_RESOURCE_EXHAUSTED, cat("tensor ", dtype_name(dtype), shape_text(dims),
-                                             ": no memory for ", bytes, " bytes"));
+    return Status(TN_RESOURCE_EXHAUSTED,
+                  cat("tensor ", dtype_name(dtype), shape_text(dims), ": ", no_memory_text(bytes)));
   prefer_large_pages(memory, bytes);
   tensor->bytes = bytes;
   tensor->dl.data = tensor->backing = memory;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // vmap through If, Scan and Loop: the same node on bodies that are batched themselves. A state has
 // the new axis when its first value has it, or when a step gives it one.
+#include "batch_choice.hpp"
 #include "batching.hpp"
 #include "bodies.hpp"
 #include "interface.hpp"
 #include "masked_loop.hpp"
+#include "ragged.hpp"
 #include "rules.hpp"
 
 namespace tenon::autodiff {
@@ -23,7 +25,7 @@ using Marks = std::vector<uint8_t>;
 Result<OwnedGraph> batched_body(
     BatchContext& c, Graph body, const std::vector<Type>& types, const Marks& in, Marks& out) {
   TN_TRY(made, Body::begin(c.edit.ctx()));
-  BatchContext inner{made.edit, c.size, c.random, {}, {}};
+  BatchContext inner{made.edit, c.size, c.random, {}, {}, {}};
   std::vector<Value> ours, wide;
   for (size_t i = 0; i < types.size(); ++i) {
     if (in[i] && !types[i].ranked) return unsupported("body: expected inputs of known rank");
@@ -72,7 +74,8 @@ class Steps {
         inputs_(form.inputs),
         body_{form.body.get()},
         parts_(form.parts),
-        n_hidden_(1) {}
+        n_hidden_(1),
+        has_mask_(form.has_mask) {}
 
   // False, and nothing is changed, where the number of iterations differs by example.
   Result<bool> run() {
@@ -157,19 +160,36 @@ class Steps {
     Node made = b.node({.type = node_.type(),
                         .inputs = inputs,
                         .attrs = attributes_of(node_, attrs),
-                        .n_outputs = node_.n_outputs() + n_hidden_});
+                        .n_outputs = node_.n_outputs() + n_hidden_ + has_mask_});
     TN_CHECK(b.status());
+    if (has_mask_) TN_CHECK(mark_scans(b, made));
     for (uint64_t i = 0; i < node_.n_outputs(); ++i) {
       Value output = node_.output(i), ours = made.output(i + n_hidden_);
       if (!output) continue;
       if (!out_[parts_.n_results + n_hidden_ + i]) {
+        if (auto mask = c_.ragged.find(output.id); mask != c_.ragged.end())
+          c_.ragged[ours.id] = mask->second;
         TN_CHECK(c_.edit.replace(output, ours));
         continue;
       }
-      if (is_loop() && i >= parts_.n_states) ours = from_second_axis(b, ours);
+      if (is_loop() && i + n_hidden_ >= parts_.n_states) ours = from_second_axis(b, ours);
       TN_CHECK(b.status());
       c_.batched[output.id] = ours;
     }
+    return {};
+  }
+  // The mask is the last of the scan outputs.
+  Status mark_scans(Builder& b, Node made) {
+    std::vector<Value> scans = node_.outputs();
+    scans.erase(scans.begin(),
+                scans.begin() + static_cast<std::ptrdiff_t>(parts_.n_states - n_hidden_));
+    std::erase_if(scans, [](Value scan) { return !scan; });
+    if (scans.empty()) return {};
+    Value wide = from_second_axis(b, made.output(made.n_outputs() - 1));
+    TN_CHECK(b.status());
+    TN_TRY(mask, add_mask(c_, scans[0], wide));
+    for (Value scan : scans)
+      c_.ragged[scan.id] = mask;
     return {};
   }
   // Loop joins iterations along a new first axis.
@@ -188,119 +208,18 @@ class Steps {
   std::vector<Value> inputs_;  // of the node, or of its masked form
   Graph body_;
   Interface parts_;
-  size_t n_hidden_ = 0;  // states that are no outputs of the node
+  size_t n_hidden_ = 0;    // states that are no outputs of the node
+  bool has_mask_ = false;  // as a further scan output
   std::vector<Type> types_;
   Marks in_, out_;
 };
-
-// Whether a branch only moves numbers and computes element by element: of examples that do not take
-// it, it then gives numbers that nobody reads. Others may refuse them (an index that is none, a
-// matrix without an inverse).
-bool takes_any_numbers(Graph branch) {
-  for (Node node : branch.nodes()) {
-    const tn_op* row = node.row();
-    if (!row || !(row->traits & (TN_OP_POINTWISE | TN_OP_VIEW))) return false;
-  }
-  return true;
-}
-
-Result<OwnedGraph> zeros_like_outputs(EditView edit, Node node) {
-  TN_TRY(made, Body::begin(edit.ctx()));
-  for (uint64_t i = 1; i < node.n_inputs(); ++i)
-    TN_CHECK(made.input(node.input(i).type()).status());
-  for (Value output : node.outputs()) {
-    TN_TRY(zeros, Tensor::zeros(edit.ctx(), output.dtype(), output.type().dims));
-    TN_TRY(constant, made.edit.constant(zeros));
-    TN_CHECK(made.output(constant));
-  }
-  TN_CHECK(made.finish());
-  return std::move(made.graph);
-}
-
-// One branch for the examples that take it: the others get the inputs of the first that does, and
-// where none does, it does not run. `part` is the node to be batched.
-Result<std::vector<Value>> guarded_branch(
-    BatchContext& c, Node node, Graph branch, bool is_then, Node& part) {
-  Builder b(c.edit);
-  Value takes = b.reshape(c.batched.at(node.input(0).id), {-1});
-  if (!is_then) takes = b.op("Not", {takes});
-  Value counted = b.cast(takes, TN_I64);
-  Value first = b.op("ArgMax", {counted}, {{"axis", 0}, {"keepdims", 0}});
-  Value count = b.sum(counted, {0}, false);
-  Value any = b.op("Greater", {count, b.reshape(b.ints({0}), {})});
-  std::vector<Value> inputs{any};
-  for (uint64_t i = 1; i < node.n_inputs(); ++i) {
-    Value input = node.input(i);
-    auto wide = input ? c.batched.find(input.id) : c.batched.end();
-    inputs.push_back(input);
-    if (wide == c.batched.end()) continue;
-    std::vector<int64_t> column(b.ranked(input, "If").rank() + 1, 1);
-    column[0] = -1;
-    Value theirs = b.op("Gather", {wide->second, first}, {{"axis", 0}});
-    Value safe = b.op("Where", {b.reshape(takes, column), wide->second, theirs});
-    inputs.back() = b.op("Identity", {input});  // stands for one example of `safe`
-    TN_CHECK(b.status());
-    c.batched[inputs.back().id] = safe;
-  }
-  TN_TRY(zeros, zeros_like_outputs(c.edit, node));
-  part = again(b, node, inputs,
-               {{"then_branch", any_graph(branch.raw)}, {"else_branch", any_graph(zeros.get())}});
-  TN_CHECK(b.status());
-  return part.outputs();
-}
-
-bool can_be_guarded(const BatchContext& c, Node node) {
-  auto is_tensor = [](Value v) { return v && v.type().kind == TN_KIND_TENSOR && v.type().ranked; };
-  for (Value output : node.outputs())
-    if (!is_tensor(output) || !output.type().is_static()) return false;
-  for (uint64_t i = 1; i < node.n_inputs(); ++i)
-    if (c.batched.count(node.input(i).id) && !is_tensor(node.input(i))) return false;
-  return c.size != 0;
-}
-
-// Both branches, and a choice for every element.
-Result<std::vector<Node>> choose(BatchContext& c, Node node, const Graph* branches) {
-  Builder b(c.edit);
-  std::vector<Value> results[2];
-  std::vector<Node> parts;
-  auto add_parts = [&](uint64_t before) {
-    for (uint64_t i = before, n = c.edit.graph().n_nodes(); i < n; ++i)
-      parts.push_back(c.edit.graph().node(i));
-  };
-  for (int side = 0; side < 2; ++side) {
-    if (!takes_any_numbers(branches[side]) && can_be_guarded(c, node)) {
-      Node part;
-      TN_TRY(guarded, guarded_branch(c, node, branches[side], side == 0, part));
-      results[side] = guarded;
-      parts.push_back(part);
-      continue;
-    }
-    std::vector<Value> inputs = node.inputs();
-    inputs.erase(inputs.begin());
-    uint64_t before = c.edit.graph().n_nodes();
-    TN_TRY(copied, copy_into(c.edit, branches[side], inputs));
-    results[side] = copied;
-    add_parts(before);
-  }
-  uint64_t before = c.edit.graph().n_nodes();
-  Value condition = b.reshape(node.input(0), {});
-  for (uint64_t i = 0; i < node.n_outputs(); ++i) {
-    if (!node.output(i)) continue;
-    Value choice = b.op("Where", {condition, results[0][i], results[1][i]});
-    TN_CHECK(b.status());
-    TN_CHECK(c.edit.replace(node.output(i), choice));
-  }
-  add_parts(before);
-  TN_CHECK(c.edit.erase(node));
-  return parts;
-}
 
 Result<std::vector<Node>> batch_if(BatchContext& c, Node node) {
   Graph branches[] = {body_of(node, "then_branch"), body_of(node, "else_branch")};
   for (Graph branch : branches)
     if (!branch.raw || branch.inputs().size() + 1 != node.n_inputs())
       return invalid("expected then_branch and else_branch that fit its inputs");
-  if (c.batched.count(node.input(0).id)) return choose(c, node, branches);
+  if (c.batched.count(node.input(0).id)) return batch_choice(c, node, branches);
   Marks in, out(branches[0].outputs().size());
   std::vector<Type> types;
   for (uint64_t i = 1; i < node.n_inputs(); ++i) {
@@ -338,6 +257,8 @@ Result<std::vector<Node>> batch_if(BatchContext& c, Node node) {
 Result<std::vector<Node>> batch_scan(BatchContext& c, Node node) {
   Graph body = body_of(node, "body");
   TN_TRY(parts, scan_interface(node, body));
+  TN_TRY(masked, masked_scan(c, node, body, parts));
+  if (masked) return std::vector<Node>{*masked};
   TN_CHECK(Steps(c, node, body, parts).run().status());
   return std::vector<Node>{};
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ragged.hpp"
 #include "reverse.hpp"
 #include "rules.hpp"
 
@@ -224,7 +225,9 @@ Status batch_nodes(BatchContext& c, const std::vector<Value>& outputs, const Can
     work.pop_front();
     TN_CHECK(cancel.check());
     bool random = is_random(node);
-    if (!random && !has_batched_input(c, node)) continue;
+    const bool is_ragged = reads_ragged(c, node);
+    if (is_ragged) TN_CHECK(pass_ragged(c, node));
+    if (!random && !has_batched_input(c, node) && !(is_ragged && node.is("Scan"))) continue;
     if (!random && node.row() && (node.row()->traits & TN_OP_READS_SHAPE)) {
       TN_CHECK(keep_shape(c, node));
       continue;
@@ -232,6 +235,8 @@ Status batch_nodes(BatchContext& c, const std::vector<Value>& outputs, const Can
     TN_TRY(parts, random ? batch_random(c, node) : batch_node(c, node));
     work.insert(work.begin(), parts.begin(), parts.end());
   }
+  for (Value output : outputs)
+    if (c.ragged.count(output.id)) return refuse_ragged(output.producer());
   return {};
 }
 

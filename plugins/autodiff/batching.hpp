@@ -24,6 +24,9 @@ struct BatchContext {
   RandomMode random = RandomMode::kError;
   Batched batched;
   std::vector<std::string> loops;
+  // Values whose first axis has as many entries as the longest example's loop has steps, with the
+  // truth values that say which of them are an example's own (ragged.hpp).
+  Batched ragged;
 };
 Result<std::vector<Node>> batch_node(BatchContext& context, Node node);
 // All nodes that these outputs need.

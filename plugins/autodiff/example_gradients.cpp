@@ -79,7 +79,7 @@ Result<Value> ExampleGradients::of(Value value, const Cotangents& cotangents) {
 Result<Value> ExampleGradients::through(Node node, Value value, const Cotangents& cotangents) {
   Builder b(edit_);
   bool reads_examples = examples_->reads(node), any = false;
-  BatchContext context{edit_, examples_->size(), RandomMode::kSame, {}, {}};
+  BatchContext context{edit_, examples_->size(), RandomMode::kSame, {}, {}, {}};
   std::vector<Value> given, inputs = node.inputs();
   for (Value output : node.outputs()) {
     Value wide;

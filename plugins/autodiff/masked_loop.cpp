@@ -35,8 +35,10 @@ Result<OwnedGraph> masked_body(EditView edit, const LoopForm& form, Graph body, 
   TN_TRY(results, made.copy(body, ours));
   Value goes_on = b.op("And", {active, b.reshape(results[0], {})});
   std::vector<Value> out{goes_on, b.reshape(goes_on, going.type().dims)};
+  const size_t n_states = form.parts.n_states - 1;
   for (size_t i = 1; i < results.size(); ++i)
-    out.push_back(b.op("Where", {active, results[i], ours[i + 1]}));
+    out.push_back(i > n_states ? results[i] : b.op("Where", {active, results[i], ours[i + 1]}));
+  if (form.has_mask) out.push_back(b.op("Identity", {active}));
   TN_CHECK(b.status());
   for (Value value : out)
     TN_CHECK(made.output(value));
@@ -47,19 +49,13 @@ Result<OwnedGraph> masked_body(EditView edit, const LoopForm& form, Graph body, 
 }  // namespace
 
 Result<LoopForm> masked_loop(EditView edit, Node node, Graph body, const Interface& parts) {
-  size_t n_states = parts.n_states;
-  if (body.outputs().size() != 1 + n_states)
-    return unsupported(
-        "the number of iterations differs by example, and scan outputs would have as many lengths; "
-        "take the gradient of the sum over the examples of the batched function, or loop a fixed "
-        "number of times and keep what has ended by Where");
   Builder b(edit);
   Value trip = node.input(0), going = node.input(1);
   if (!going) going = b.take(edit.constant<uint8_t>(TN_BOOL, {}, std::vector<uint8_t>{1}));
   TN_CHECK(b.status());
   if (!going.type().is_static() || (trip && !trip.type().is_static()))
     return unsupported("Loop: expected a trip count and a condition of known shapes");
-  LoopForm form{{{}, {}, going}, {}, parts};
+  LoopForm form{{{}, {}, going}, {}, parts, body.outputs().size() > 1 + parts.n_states};
   std::vector<Value> inputs = node.inputs();
   auto captures = inputs.begin() + static_cast<std::ptrdiff_t>(parts.captures());
   form.inputs.insert(form.inputs.end(), inputs.begin() + 2, captures);

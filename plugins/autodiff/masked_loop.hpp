@@ -2,7 +2,8 @@
 #pragma once
 // A Loop whose examples stop at different times goes on until the last one does; an example that
 // has stopped keeps its states. So it is written for one example with a state of its own that says
-// whether it still goes on, and batched as any other Loop.
+// whether it still goes on, and batched as any other Loop. Its scan outputs have as many entries as
+// the longest example has steps, and one more of them says which are whose (ragged.hpp).
 
 #include "bodies.hpp"
 
@@ -13,6 +14,7 @@ struct LoopForm {
   std::vector<Value> inputs;
   OwnedGraph body;
   Interface parts;
+  bool has_mask;  // whether the body's last output says that this step is one of the example's
 };
 
 // The Loop `node` with the further state in front of the others, and, where it has a trip count,

@@ -104,7 +104,7 @@ class Vmap {
     TN_TRY(edit, Edit::begin(graph));
     if (!edit.graph().list(TN_LIST_STATES).empty())
       return unsupported("a graph with state has no batched form; vmap the function without it");
-    BatchContext c{edit, size_ > 0 ? size_ : TN_DIM_UNKNOWN, random_, {}, {}};
+    BatchContext c{edit, size_ > 0 ? size_ : TN_DIM_UNKNOWN, random_, {}, {}, {}};
     TN_TRY(old, give_axes(c));
     TN_CHECK(batch_nodes(c, edit.graph().outputs(), cancel));
     TN_CHECK(give_outputs(c));

@@ -17,12 +17,12 @@ TOKENS_PER_FILE = 5100
 ROOMS = {
     "host core": (
         ("host/values", "host/services", "host/graph", "host/registry", "host/session"),
-        7000,
-        52500,
+        7080,
+        53600,
     ),
     "host types": (("host/types",), 550, 4400),
     "host threads": (("host/threads",), 1450, 8200),
-    "host memory": (("host/memory",), 410, 2700),
+    "host memory": (("host/memory",), 440, 2950),
     "host languages": (("host/languages",), 2800, 25500),
     "host files": (("host/files",), 480, 3500),
     "host crashes": (("host/crashes",), 490, 3100),

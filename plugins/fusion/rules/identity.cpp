@@ -5,11 +5,12 @@
 //          order, Pad by 0, Tile by 1, one operand of Concat, Sum, Max, Min or Mean, x+0, x-0, x*1,
 //          x/1, x^1.
 // After:   x.
-// Needs:   what makes it change nothing is constant or known by shape inference. Sizes are equal
-// when
-//          their numbers or their symbols are.
+// Needs:   what makes it change nothing is constant or follows from shapes: sizes that are data of
+//          a run stay, for they may be others. Sizes are equal when their numbers or symbols are.
 #include <algorithm>
 #include <array>
+#include <set>
+#include <vector>
 
 #include "rewriter.hpp"
 #include "same_type.hpp"
@@ -30,6 +31,30 @@ bool always(Node) {
 }
 bool keeps_type(Node node) {
   return same_type(node.input(0).type(), node.output().type());
+}
+// Whether constants and shapes alone say what the value is. Where a run's data do, they may say
+// something else than the types, or nothing that is allowed, and the node is who finds out.
+bool follows_from_shapes(Value value) {
+  std::vector<Value> left{value};
+  std::set<tn_value_id> seen;
+  while (!left.empty()) {
+    Value one = left.back();
+    left.pop_back();
+    if (!one || one.is_constant() || !seen.insert(one.id).second) continue;
+    Node node = one.producer();
+    const tn_op* row = node ? node.row() : nullptr;
+    if (!row || (row->traits & TN_OP_CONTROL)) return false;
+    if (row->traits & TN_OP_READS_SHAPE) continue;
+    for (Value input : node.inputs())
+      left.push_back(input);
+  }
+  return true;
+}
+bool keeps_shape(Node node) {
+  if (!keeps_type(node)) return false;
+  for (uint64_t i = 1; i < node.n_inputs(); ++i)
+    if (!follows_from_shapes(node.input(i))) return false;
+  return true;
 }
 bool same_dtype(Node node) {
   return node.output().dtype() != TN_DTYPE_NONE && node.input(0).dtype() == node.output().dtype();
@@ -75,7 +100,7 @@ bool forward_slice(Node node) {
   std::optional<std::vector<int64_t>> by = constant_ints(steps);
   bool forward =
       !steps || (by && std::all_of(by->begin(), by->end(), [](int64_t s) { return s > 0; }));
-  return forward && keeps_type(node);
+  return forward && keeps_shape(node);
 }
 bool in_order(Node node) {
   std::vector<int64_t> perm = node.attr_ints("perm");
@@ -88,13 +113,13 @@ struct Form {
   bool (*changes_nothing)(Node);
 };
 constexpr Form kForms[] = {
-    {"Identity", always},     {"Dropout", inference},    {"Cast", same_dtype},
-    {"CastLike", same_dtype}, {"Reshape", keeps_type},   {"Flatten", keeps_type},
-    {"Squeeze", keeps_type},  {"Unsqueeze", keeps_type}, {"Expand", keeps_type},
-    {"Slice", forward_slice}, {"Transpose", in_order},   {"Pad", pads_nothing},
-    {"Tile", right_is<1>},    {"Concat", one_input},     {"Sum", one_input},
-    {"Max", one_input},       {"Min", one_input},        {"Mean", one_input},
-    {"Add", right_is<0>},     {"Sub", right_is<0>},      {"Mul", right_is<1>},
+    {"Identity", always},     {"Dropout", inference},     {"Cast", same_dtype},
+    {"CastLike", same_dtype}, {"Reshape", keeps_shape},   {"Flatten", keeps_type},
+    {"Squeeze", keeps_shape}, {"Unsqueeze", keeps_shape}, {"Expand", keeps_shape},
+    {"Slice", forward_slice}, {"Transpose", in_order},    {"Pad", pads_nothing},
+    {"Tile", right_is<1>},    {"Concat", one_input},      {"Sum", one_input},
+    {"Max", one_input},       {"Min", one_input},         {"Mean", one_input},
+    {"Add", right_is<0>},     {"Sub", right_is<0>},       {"Mul", right_is<1>},
     {"Div", right_is<1>},     {"Pow", right_is<1>},
 };
 

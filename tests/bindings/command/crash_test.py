@@ -69,5 +69,30 @@ def test_a_kernel_that_throws_fails_with_its_node(folder: Path) -> None:
     result = infer(folder, "throw")
     assert result.returncode == 1, result
     assert result.stderr.count("\n") == 1
-    for part in ("node second (crashing.Crash)", "thrown by the test plugin"):
+    for part in (
+        "node second (crashing.Crash)",
+        "plugin crashing failed in ref of operator crashing:Crash: thrown by the test plugin",
+    ):
         assert part in result.stderr
+
+
+def test_a_row_that_throws_while_types_are_inferred_is_named(folder: Path) -> None:
+    result = infer(folder, "throw in shape")
+    assert result.returncode == 1, result
+    assert result.stderr.count("\n") == 1
+    for part in (
+        "node second (",
+        "plugin crashing failed in shape of operator crashing:Crash: thrown by the test plugin",
+    ):
+        assert part in result.stderr
+
+
+def test_a_pass_that_throws_is_named(folder: Path) -> None:
+    assert infer(folder, "").returncode == 0
+    (folder / "s.lua").write_text(
+        "require('tenon').load('m.onnx'):apply('crashing.pass', {how = 'throw'})"
+    )
+    result = tenon(folder, "run", "s.lua")
+    assert result.returncode == 1, result
+    what = "plugin crashing failed in run of component crashing.pass: thrown by the test pass"
+    assert result.stderr.count(what) == 1

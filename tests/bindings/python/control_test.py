@@ -3,8 +3,10 @@
 forms."""
 
 import numpy as np
+import onnx
 import pytest
 import tenon as tn
+from onnx import TensorProto, helper
 
 X = np.float32([0.5, -1.25, 2.0])
 ROWS = np.float32([[1, 2, 3], [-1, 0, 2], [0.5, 0.5, 0.5], [2, -2, 1]])
@@ -68,9 +70,90 @@ def test_while_loop_under_vmap_ends_for_each_example():
     np.testing.assert_allclose(tn.vmap(root)(x), np.sqrt(x), rtol=1e-6)
     summed = tn.grad(lambda x: tn.vmap(root)(x).sum())
     np.testing.assert_allclose(summed(x), 0.5 / np.sqrt(x), rtol=1e-4)
-    # Each example keeps another number of states, so this one is refused and says what to do.
-    with pytest.raises(tn.Unimplemented, match="gradient of the sum"):
-        tn.vmap(tn.grad(root))(x)
+    np.testing.assert_allclose(tn.vmap(tn.grad(root))(x), 0.5 / np.sqrt(x), rtol=1e-4)
+
+
+def grown(x, most):
+    """x, x**2, x**4, ... until `most` is passed: from no round to many, by example."""
+    return tn.while_loop(lambda s: s < most, lambda s: s * s, x)
+
+
+def test_gradients_of_uneven_loops_under_vmap_are_those_of_each_example():
+    x = np.float32([1.5, 2.0, 200.0, 1.05, 3.0])
+    most = np.float32([100.0, 10.0, 100.0, 4.0, 3.0])
+    rounds = [0] * 5
+    for i in range(5):
+        s = x[i]
+        while s < most[i]:
+            s, rounds[i] = s * s, rounds[i] + 1
+    assert rounds == [4, 2, 0, 5, 0]
+    power = 2.0 ** np.array(rounds)
+    both = tn.vmap(tn.value_and_grad(grown))(x, most)
+    np.testing.assert_allclose(both[0], x**power, rtol=1e-5)
+    np.testing.assert_allclose(both[1], power * x ** (power - 1), rtol=1e-4)
+    # A count that differs, and a step whose gradient reads no state, or what lies outside.
+    n = np.int64([3, 0, 5, 1])
+    w = np.float32([0.5, 1.5, 2.0, 3.0])
+
+    def scaled(w, n):
+        return tn.fori_loop(0, n, lambda i, s: s * 2, w)
+
+    def counted(w, n):
+        return tn.fori_loop(0, n, lambda i, s: s + w * tn.astype(i, "float32"), w * 0)
+
+    def products(w, n):
+        return tn.fori_loop(0, n, lambda i, s: s * w, tn.ones_like(w))
+
+    np.testing.assert_allclose(tn.vmap(tn.grad(scaled))(w, n), 2.0**n, rtol=1e-6)
+    np.testing.assert_allclose(tn.vmap(tn.grad(counted))(w, n), n * (n - 1) / 2, rtol=1e-6)
+    np.testing.assert_allclose(tn.vmap(tn.grad(products))(w, n), n * w ** (n - 1.0), rtol=1e-5)
+    slopes = tn.vmap(lambda w, n: tn.jvp(lambda v: products(v, n), (w,), (tn.ones_like(w),))[1])
+    np.testing.assert_allclose(slopes(w, n), n * w ** (n - 1.0), rtol=1e-5)
+    # Of examples with several numbers each.
+    rows = np.float32([[1.5, 1.2], [2.0, 1.1], [3.0, 7.0]])
+    total = tn.grad(lambda r: tn.while_loop(lambda s: tn.sum(s) < 9, lambda s: s * s, r).sum())
+    np.testing.assert_allclose(tn.vmap(total)(rows), np.stack([total(r) for r in rows]), rtol=1e-5)
+    # What reads the states of all steps at once says what to do instead.
+    with pytest.raises(tn.Unimplemented, match="gradient of the sum over the examples"):
+        tn.vmap(tn.grad(tn.grad(products)))(w, n)
+    with pytest.raises(tn.Unimplemented, match="gradient of the sum over the examples"):
+        tn.vmap(tn.vmap(tn.grad(grown)))(np.stack([x, x]), np.stack([most, most]))
+    nested = tn.grad(lambda x: tn.vmap(tn.vmap(grown))(x, np.stack([most, most])).sum())
+    np.testing.assert_allclose(nested(np.stack([x, x]))[1], both[1], rtol=1e-4)
+
+
+def info(name, dtype=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, dtype, [])
+
+
+def test_what_uneven_loops_stack_is_refused(tmp_path):
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["going"], ["goes"]),
+            helper.make_node("Add", ["s", "s"], ["t"]),
+            helper.make_node("Identity", ["t"], ["seen"]),
+        ],
+        "body",
+        [info("i", TensorProto.INT64), info("going", TensorProto.BOOL), info("s")],
+        [info("goes", TensorProto.BOOL), info("t"), info("seen")],
+    )
+    nodes = [
+        helper.make_node("Loop", ["n", "", "x"], ["last", "all"], body=body),
+        helper.make_node("Exp", ["all"], ["waves"]),
+        helper.make_node("ReduceSum", ["waves"], ["y"], keepdims=0),
+    ]
+    graph = helper.make_graph(
+        nodes, "g", [info("n", TensorProto.INT64), info("x")], [info("y"), info("last")]
+    )
+    path = tmp_path / "loop.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), path)
+    model = tn.load(str(path))
+    x = np.float32([0.1, 0.2])
+    want = np.exp(x[:, None] * 2.0 ** np.arange(1, 4)).sum(1)
+    sums = tn.vmap(model, in_axes=(None, 0))(np.int64(3), x)[0]
+    np.testing.assert_allclose(sums, want, rtol=1e-5)
+    with pytest.raises(tn.Unimplemented, match="or loop a fixed number of times"):
+        tn.vmap(model)(np.int64([3, 5]), x)
 
 
 def test_while_loop_may_do_nothing():

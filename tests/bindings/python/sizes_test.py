@@ -2,9 +2,13 @@
 """Sizes that no result can have are refused on every backend, known when compiled or when run:
 ranges without an end, windows larger than what they look at. Reductions of nothing go by ONNX."""
 
+import logging
+
 import numpy as np
+import onnx
 import pytest
 import tenon
+from onnx import TensorProto, helper
 
 BACKENDS = ["reference", "onednn"]
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -165,3 +169,45 @@ def test_a_computed_shape_is_known_behind_a_node_that_runs_elsewhere():
     plan = model.compile(backend="onednn")
     np.testing.assert_allclose(plan(*given)[0], want, atol=1e-6)
     assert [node["op"] for node in plan.describe()["fallback_nodes"]] == ["ReverseSequence"]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("op", "numbers", "wanted"),
+    [
+        ("Reshape", [3, 2], (3, 2)),
+        ("Reshape", [2, 3], (2, 3)),
+        ("Reshape", [-1, 1], (6, 1)),
+        ("Reshape", [7, 1], "shape"),
+        ("Expand", [1, 3], (2, 3)),
+        ("Expand", [2, 2], "shape"),
+        ("Expand", [4, 4], "shape"),
+        ("Tile", [2, 1], (4, 3)),
+    ],
+)
+def test_what_a_run_gives_counts_where_the_file_says_that_nothing_changes(
+    tmp_path, caplog, backend, op, numbers, wanted
+):
+    same = [2, 3]
+    x = np.arange(6, dtype="f").reshape(same)
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node(op, ["x", "s"], ["t"]), helper.make_node("Neg", ["t"], ["y"])],
+        "g",
+        [info("x", TensorProto.FLOAT, same), info("s", TensorProto.INT64, [2])],
+        [info("y", TensorProto.FLOAT, same)],
+        value_info=[info("t", TensorProto.FLOAT, same)],
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), tmp_path / "m.onnx"
+    )
+    plan = tenon.load(str(tmp_path / "m.onnx")).compile(backend=backend)
+    if wanted == "shape":
+        with pytest.raises(tenon.InvalidArgument, match="shape"):
+            plan(x, np.array(numbers))
+        return
+    with caplog.at_level(logging.INFO, logger="tenon"):
+        got = plan(x, np.array(numbers))[0]
+    given = np.tile(x, numbers) if op == "Tile" else x.reshape(wanted)
+    np.testing.assert_array_equal(got, -given)
+    assert "(role " not in caplog.text and "(function " not in caplog.text

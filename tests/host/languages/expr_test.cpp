@@ -271,7 +271,7 @@ TEST(Expr, SeesAbsentInputs) {
   EXPECT_EQ(printed("has(y) && y > 0", binding({true})), "0");
   EXPECT_EQ(printed("has(y) && y > 0", binding({true, true})), "y > 0");
   EXPECT_EQ(printed("x + y", binding({true, false})),
-            "column 5: expected an input that the node has (test it with has()), got 'y', absent");
+            "column 5: expected input 1 (optional ones are tested with has()), got 'y', absent");
 }
 
 TEST(Expr, FoldsOverAllInputs) {

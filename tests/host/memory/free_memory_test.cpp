@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/free_memory.hpp"
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -22,13 +23,18 @@ class FreeMemory : public testing::Test {
     std::filesystem::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
-  std::optional<uint64_t> free() { return free_memory(root_); }
+  std::optional<uint64_t> free() {
+    auto found = free_memory(root_);
+    return found ? std::optional(found->bytes) : std::nullopt;
+  }
+  std::string where() { return free_memory(root_)->where; }
 
   std::filesystem::path root_;
 };
 
 TEST_F(FreeMemory, IsThatOfTheMachineAndItsSwap) {
   EXPECT_EQ(free(), uint64_t{8} << 30);
+  EXPECT_EQ(where(), "on this machine");
   write("proc/meminfo", "MemAvailable: 8388608 kB\nSwapTotal: 99 kB\nSwapFree: 1 kB\n");
   EXPECT_EQ(free(), (uint64_t{8} << 30) + 1024);
 }
@@ -38,6 +44,7 @@ TEST_F(FreeMemory, IsNoMoreThanAGroupOfVersionTwoLeaves) {
   write("sys/fs/cgroup/user/job/memory.max", "1000000\n");
   write("sys/fs/cgroup/user/job/memory.current", "900000\n");
   EXPECT_EQ(free(), 100000u);
+  EXPECT_EQ(where(), "in control group /user/job");
   write("sys/fs/cgroup/user/job/memory.stat", "anon 500000\ninactive_file 250000\nactive_file 5\n");
   EXPECT_EQ(free(), 350005u);
   write("sys/fs/cgroup/user/job/memory.max", "max\n");
@@ -70,6 +77,7 @@ TEST_F(FreeMemory, IsNoMoreThanTheGroupsAroundLeave) {
   write("sys/fs/cgroup/user/memory.max", "3000\n");
   write("sys/fs/cgroup/user/memory.current", "1000\n");
   EXPECT_EQ(free(), 2000u);
+  EXPECT_EQ(where(), "in control group /user");
 }
 
 TEST_F(FreeMemory, IsNoMoreThanAGroupOfVersionOneLeaves) {
@@ -87,6 +95,7 @@ TEST_F(FreeMemory, IsThatOfTheRootWhereAGroupIsSeenFromWithin) {
   write("sys/fs/cgroup/memory.max", "700\n");
   write("sys/fs/cgroup/memory.current", "800\n");
   EXPECT_EQ(free(), 0u);
+  EXPECT_EQ(where(), "in control group /");
 }
 
 TEST_F(FreeMemory, IsUnknownWhereNothingSays) {
@@ -94,11 +103,21 @@ TEST_F(FreeMemory, IsUnknownWhereNothingSays) {
   EXPECT_EQ(free(), std::nullopt);
 }
 
-TEST(FitsMemory, RefusesMoreThanThereIs) {
+TEST(FitsMemory, RefusesMoreThanThereIsAndSaysWhatThereIs) {
   EXPECT_TRUE(fits_memory(1));
-  std::optional<uint64_t> free = free_memory();
+  auto free = free_memory();
   if (!free) GTEST_SKIP() << "the system does not say what is free";
-  EXPECT_FALSE(fits_memory(*free + (uint64_t{1} << 36)));
+  const uint64_t wanted = free->bytes + (uint64_t{1} << 36);
+  EXPECT_FALSE(fits_memory(wanted));
+  std::string text = no_memory_text(wanted);
+  EXPECT_EQ(text.find("no memory for " + std::to_string(wanted) + " bytes, "), 0u) << text;
+  EXPECT_NE(text.find(" are free " + free->where), std::string::npos) << text;
+  EXPECT_NE(text.find("TENON_MEMORY_CHECK=off"), std::string::npos) << text;
+
+  setenv("TENON_MEMORY_CHECK", "off", 1);
+  EXPECT_TRUE(fits_memory(wanted));
+  EXPECT_EQ(no_memory_text(wanted).find("TENON_MEMORY_CHECK"), std::string::npos);
+  unsetenv("TENON_MEMORY_CHECK");
 }
 
 }  // namespace

@@ -83,8 +83,9 @@ TEST_F(Loader, LoadsByTheIdOfAComponent) {
 TEST_F(Loader, RefusesAnotherAbi) {
   EXPECT_THAT(why_not("major"), HasSubstr("ABI major: expected 0 to 0, got 6; install a newer"));
   EXPECT_THAT(why_not("minor"), HasSubstr("ABI minor: it needs 0.3, this host has 0.2"));
-  EXPECT_THAT(why_not("older"), HasSubstr("ABI minor: it was built with 0.1, tables have changed since and "
-                                          "this host takes 0.2 and newer; rebuild the plugin"));
+  EXPECT_THAT(why_not("older"),
+              HasSubstr("ABI minor: it was built with 0.1, tables have changed since and "
+                        "this host takes 0.2 and newer; rebuild the plugin"));
   EXPECT_THAT(why_not("bits"), HasSubstr("pointer bits: expected 64, got 32"));
 }
 
