@@ -7,6 +7,8 @@
 #include <optional>
 #include <set>
 
+#include "tenon/nearest.hpp"
+
 #include "array_table.hpp"
 #include "csv_text.hpp"
 #include "file.hpp"
@@ -62,14 +64,20 @@ class Reading {
 
   // By its name in the header, or its number; -1 is the last.
   Result<uint64_t> column(std::string_view option, const std::string& name) const {
+    std::vector<std::string> names;
     for (uint64_t c = 0; first_ && c < text_.width; ++c)
-      if (trimmed(text_.at(0, c)) == name) return c;
+      names.emplace_back(trimmed(text_.at(0, c)));
+    if (auto found = std::ranges::find(names, name); found != names.end())
+      return static_cast<uint64_t>(found - names.begin());
     std::optional<double> number = number_in(name);
     double width = static_cast<double>(text_.width);
     if (number && *number == std::floor(*number) && *number >= -width && *number < width)
       return static_cast<uint64_t>(*number < 0 ? *number + width : *number);
-    return invalid(cat(who_, ": option ", option, ": expected a column's name or a number below ",
-                       text_.width, ", got '", name, "'"));
+    std::string_view near = nearest(name, names);
+    return invalid(
+        cat(who_, ": option ", option, ": expected a column's name or a number below ", text_.width,
+            ", got '", name, "'", near.empty() ? "" : cat(" (did you mean '", near, "'?)"),
+            text_.width == 1 ? "; option delimiter says what stands between cells" : ""));
   }
 
   Result<std::optional<uint64_t>> label_column() const {

@@ -28,13 +28,14 @@ class Calibrate : public CalibratedPass {
     }
     nlohmann::json observers = nlohmann::json::parse(options.text("observers"));
     for (const auto& [name, one] : observers.items()) {
-      if (!one.is_object() || !one.value("observer", nlohmann::json()).is_string())
+      const nlohmann::json given = one.is_object() ? one.value("options", nlohmann::json()) : one;
+      const bool has_options = given.is_object() || given.empty();
+      if (!one.is_object() || !has_options || !one.value("observer", nlohmann::json()).is_string())
         return invalid(cat("option observers: ", name, R"(: expected {"observer": id, "options": )",
                            "{...}}, got ", one.dump()));
       out.names_.push_back(name);
-      out.observers_.push_back({one["observer"],
-                                one.contains("options") ? one["options"].dump() : "",
-                                out.insertion_.is_signed});
+      out.observers_.push_back(
+          {one["observer"], given.empty() ? "" : given.dump(), out.insertion_.is_signed});
     }
     if (out.names_.empty()) return invalid("option observers: expected at least one, got none");
     return Result<Calibrate>(std::move(out));

@@ -5,7 +5,8 @@
 // adaptive (ASAM, Kwon et al. 2021, equation 5): e = radius w^2 g / | |w| g |. Forward and backward
 // pass are written again on w + e: everything that depends on no parameter is shared, so masks of
 // Dropout are the same, and states that the forward pass moves (running statistics) are moved once,
-// by the pass on w. The update is of w.
+// by the pass on w. What is written again and draws by its name gets a seed first: both passes are
+// of one loss, with the same noise. The update is of w.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -13,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tenon/sdk/alike.hpp"
+#include "tenon/sdk/component.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
 #include "gradients.hpp"
@@ -22,11 +24,14 @@ namespace {
 
 class Sharpness {
  public:
-  static Result<Sharpness> create(tn_ctx*, const Options& options) {
-    return Sharpness(options.number("radius"), options.flag("adaptive"));
+  static Result<Sharpness> create(tn_ctx* ctx, const Options& options) {
+    TN_TRY(seed, Component::create(ctx, "tenon.pass/1", "autodiff.seed_draws"));
+    return Sharpness(std::move(seed), options.number("radius"), options.flag("adaptive"));
   }
 
   Status run(tn_graph* raw, const Cancel& cancel, Sink& report) {
+    StringSink seeded;
+    TN_CHECK(Status(seed_.table<tn_pass>()->run(seed_.self(), raw, cancel.raw(), seeded.get())));
     TN_TRY(edit, Edit::begin(raw));
     TN_TRY(gradients, gradients_of(edit.graph()));
     std::vector<Value> parameters;
@@ -54,7 +59,8 @@ class Sharpness {
   }
 
  private:
-  Sharpness(double radius, bool adapts) : radius_(radius), adapts_(adapts) {}
+  Sharpness(Component seed, double radius, bool adapts)
+      : seed_(std::move(seed)), radius_(radius), adapts_(adapts) {}
 
   // In order: what depends on a parameter, and a gradient on it.
   static std::vector<Node> nodes_between(Graph graph,
@@ -118,6 +124,7 @@ class Sharpness {
     return {};
   }
 
+  Component seed_;
   double radius_;
   bool adapts_;
 };

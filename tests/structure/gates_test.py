@@ -10,6 +10,7 @@ import cxx_functions
 import dangling
 import functions
 import intrinsics
+import jumps
 import machine_paths
 import operator_names
 import pytest
@@ -26,6 +27,7 @@ GATES = [
     dangling,
     functions,
     intrinsics,
+    jumps,
     machine_paths,
     operator_names,
     readmes,
@@ -315,6 +317,14 @@ def test_text_past_the_one_way_to_the_terminal_is_named(tree, text):
     assert only(terminal.violations(tree)).startswith("bindings/lua/command/list.cpp:2:")
     write(tree, "bindings/lua/command/list.cpp", "std::snprintf(text, 8, format);  // printf(\n")
     assert terminal.violations(tree) == []
+
+
+@pytest.mark.parametrize("call", ["luaL_checkstring(state, 1)", 'luaL_error(state, "no")'])
+def test_a_jump_past_destructors_is_named(tree, call):
+    write(tree, "bindings/lua/module/tensor.cpp", f"int zeros() {{\n  {call};\n}}\n")
+    assert only(jumps.violations(tree)).startswith("bindings/lua/module/tensor.cpp:2:")
+    write(tree, "bindings/lua/module/tensor.cpp", 'luaL_checkstack(state, 4, "tables");\n')
+    assert jumps.violations(tree) == []
 
 
 @pytest.fixture

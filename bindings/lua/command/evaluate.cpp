@@ -58,6 +58,7 @@ Action declare_evaluate(CLI::App& app, const Tool& tool) {
     SessionPtr session = open_for(tool, flags->run.choice);
     flags->choice.run = flags->run.choice;
     cxx::Model model = cxx::Model::load(session, flags->model);
+    refuse_idle_int8(model, flags->choice.run);
     if (!flags->against.empty())
       flags->choice.against.emplace(cxx::Model::load(session, flags->against));
     cxx::Dataset data = flags->data.open(session);

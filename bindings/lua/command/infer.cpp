@@ -83,6 +83,7 @@ Action declare_infer(CLI::App& app, const Tool& tool) {
   return [flags, &tool] {
     SessionPtr session = open_for(tool, flags->run.choice);
     cxx::Model model = cxx::Model::load(session, flags->model);
+    refuse_idle_int8(model, flags->run.choice);
     std::vector<cxx::Tensor> inputs = read_inputs(model, flags->inputs).all();
     make_folder(flags->folder);
     cxx::Plan plan(model, cxx::compile_options(*session, flags->run.choice));

@@ -3,6 +3,7 @@
 // tn.args.model, .output, .data and what --set gives.
 #include <filesystem>
 #include <optional>
+#include <tuple>
 
 #include "tenon/cxx/choice.hpp"
 
@@ -58,6 +59,19 @@ std::string recipes_text(const Tool& tool) {
   return text;
 }
 
+// What the command itself says to the recipe would go over what --set says, without a word.
+void refuse_given_twice(const Json& set, bool has_min_snr, bool has_max_drop) {
+  for (const char* key : {"model", "output", "data", "data_options", "json", "describe", "dry_run"})
+    if (set.contains(key))
+      throw UsageError(cat("--set ", key,
+                           ": expected an option of the recipe; the command's own "
+                           "flags say this"));
+  for (auto [key, flag, is_given] :
+       {std::tuple{"min_snr", "--min-snr", has_min_snr}, {"max_drop", "--max-drop", has_max_drop}})
+    if (is_given && set.contains(key))
+      throw UsageError(cat("--set ", key, ": expected one of it and ", flag, ", got both"));
+}
+
 struct Flags {
   std::string model, output, recipe;
   DataFlags data;
@@ -96,6 +110,7 @@ Action declare_optimize(CLI::App& app, const Tool& tool) {
   return [flags, &tool] {
     std::string recipe = recipe_file(flags->recipe);
     Json args = flags->given.args();
+    refuse_given_twice(args, flags->min_snr.has_value(), flags->max_drop.has_value());
     args["model"] = flags->model;
     if (flags->output.empty() && !flags->is_dry)
       throw Error(TN_INVALID_ARGUMENT, "-o: expected the file of the new model, or --dry-run");

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tenon/cxx/choice.hpp"
+#include "tenon/cxx/float_quantize.hpp"
 
 #include "command.hpp"
 
@@ -28,6 +29,16 @@ inline SessionPtr open_for(const Tool& tool, cxx::RunChoice& run, const std::str
                                                   cat(", which backend ", backend, " has"))));
   if (has_none && run.precision == "fp32") run.precision.clear();  // it has no such option
   return session;
+}
+
+// A backend computes in 8 bits what a model has in 8 bits, so that of a model without any it would
+// give what fp32 gives, under another name.
+inline void refuse_idle_int8(const cxx::Model& model, const cxx::RunChoice& run) {
+  if (run.precision != "int8" || cxx::is_quantized(model)) return;
+  throw Error(
+      TN_INVALID_ARGUMENT,
+      "--precision int8: expected a quantized model, this one has nothing in 8 bits or less; "
+      "'tenon optimize --recipe int8' makes one");
 }
 
 }  // namespace tenon::command

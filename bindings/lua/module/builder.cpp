@@ -177,7 +177,7 @@ int kind(lua_State* state) {
 
 // native.operators(table [, "model"]): metamethods of tensors, or of models, by name.
 int operators(lua_State* state) {
-  luaL_checktype(state, 1, LUA_TTABLE);
+  if (!lua_istable(state, 1)) bad_argument(state, 1, "operators", "a table");
   bool of_models = lua_isstring(state, 2);
   lua_settop(state, 1);
   luaL_getmetatable(state, of_models ? kObjectName<cxx::Model> : kObjectName<Tensor>);
@@ -199,13 +199,16 @@ constexpr Function kMethods[] = {
 };
 // (names, given): what a message says of a name that is none of these.
 int expected_one_of(lua_State* state) {
+  const std::string given = text_argument(state, 2, "expected_one_of");
   std::vector<std::string> names;
-  for (lua_Integer i = 1, n = luaL_len(state, 1); i <= n; ++i) {
-    lua_geti(state, 1, i);
-    names.emplace_back(luaL_checkstring(state, -1));
+  if (!lua_istable(state, 1)) bad_argument(state, 1, "expected_one_of", "a list of names");
+  for (lua_Unsigned i = 1, n = lua_rawlen(state, 1); i <= n; ++i) {
+    if (lua_rawgeti(state, 1, static_cast<lua_Integer>(i)) != LUA_TSTRING)
+      bad_argument(state, 1, "expected_one_of", "a list of names");
+    names.emplace_back(lua_tostring(state, -1));
     lua_pop(state, 1);
   }
-  lua_pushstring(state, cxx::expected_one_of(names, luaL_checkstring(state, 2)).c_str());
+  lua_pushstring(state, cxx::expected_one_of(names, given).c_str());
   return 1;
 }
 

@@ -65,8 +65,9 @@ int zeros(lua_State* state) {
 int normal(lua_State* state) {
   const cxx::SessionPtr& session = runtime(state).session;
   Tensor made = Tensor::zeros(session, TN_F32, sizes_argument(state, 1, "tn.normal"));
-  double deviation = luaL_optnumber(state, 2, 1);
-  auto seed = static_cast<uint64_t>(luaL_optinteger(state, 3, 0));
+  double deviation = lua_isnoneornil(state, 2) ? 1 : number_argument(state, 2, "tn.normal");
+  auto seed = static_cast<uint64_t>(
+      lua_isnoneornil(state, 3) ? 0 : integer_argument(state, 3, "tn.normal"));
   std::vector<double> numbers(static_cast<size_t>(made.size()));
   session->random->normal(seed, 0, 0, numbers.data(), numbers.size());
   std::transform(numbers.begin(), numbers.end(), static_cast<float*>(made.data()),

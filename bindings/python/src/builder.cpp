@@ -82,6 +82,17 @@ class Attribute {
 
 using arrays::Json;
 
+// What 64 bits do not hold is a number all the same, as it is beside floating-point values.
+Json number_of(const py::object& whole) {
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(whole.ptr(), &overflow);
+  if (overflow == 0) return number;
+  const double real = PyLong_AsDouble(whole.ptr());
+  if (!PyErr_Occurred()) return real;
+  PyErr_Clear();
+  invalid("expected a number that float64 can hold, got an integer beyond it");
+}
+
 // An argument of an array function: a value of the graph has a number and may be weak.
 Json argument_of(py::handle given) {
   if (given.is_none()) return nullptr;
@@ -94,7 +105,7 @@ Json argument_of(py::handle given) {
   // An array of NumPy says that it is an integer, and may be none.
   if (PyIndex_Check(given.ptr())) {
     if (auto whole = py::reinterpret_steal<py::object>(PyNumber_Index(given.ptr())))
-      return whole.cast<int64_t>();
+      return number_of(whole);
     PyErr_Clear();
   }
   Json list = Json::array();

@@ -178,3 +178,34 @@ def test_a_damaged_entry_is_an_error_and_not_left_alone(tmp_path: Path) -> None:
         "evaluate", "model.onnx", "--data", "d.npz", "--metric", "accuracy", cwd=tmp_path
     )
     failed(result, 1, "d.npz", "entry x.npy: checksum differs")
+
+
+def test_inputs_that_fix_different_batches_are_refused(tmp_path: Path) -> None:
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [n, 3])
+        for name, n in (("a", 2), ("b", 4))
+    ]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, [6, 3])
+    graph = helper.make_graph(
+        [helper.make_node("Concat", ["a", "b"], ["y"], axis=0)], "g", inputs, [output]
+    )
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=opset), tmp_path / "m.onnx")
+    np.savez(
+        tmp_path / "d.npz", a=np.ones((8, 3), "f"), b=np.ones((8, 3), "f"), label=np.zeros(8, "i8")
+    )
+    asked = ["evaluate", "m.onnx", "--data", "d.npz", "--metric", "accuracy"]
+    result = tenon(*asked, cwd=tmp_path)
+    failed(result, 1, "the model wants 2 samples of one input at once and 4 of b")
+
+
+def test_a_column_that_is_not_there_is_told_with_the_nearest(tmp_path: Path) -> None:
+    save_model(tmp_path / "m.onnx", [2], np.ones((2, 2)))
+    (tmp_path / "d.csv").write_text("a,b,label\n1,2,0\n")
+    (tmp_path / "e.csv").write_text("a;b;label\n1;2;0\n")
+    asked = ["evaluate", "m.onnx", "--metric", "accuracy", "--data"]
+    result = tenon(*asked, "d.csv", "--data-option", "label=lable", cwd=tmp_path)
+    failed(result, 1, "option label: expected a column's name or a number below 3, got 'lable'")
+    failed(result, 1, "(did you mean 'label'?)")
+    result = tenon(*asked, "e.csv", "--data-option", "label=label", cwd=tmp_path)
+    failed(result, 1, "option delimiter says what stands between cells")

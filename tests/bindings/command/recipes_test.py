@@ -243,3 +243,20 @@ def test_what_a_recipe_would_not_heed_is_refused(tmp_path: Path, recipe, given, 
     result = optimize(tmp_path, "--data", labelled(tmp_path), *flags, recipe=recipe)
     assert result.returncode == 1 and words in result.stderr.splitlines()[-1], result
     assert not (tmp_path / "small.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--set", "data=other.npz"], "--set data: expected an option of the recipe"),
+        (["--set", "json=true"], "--set json: expected an option of the recipe"),
+        (["--min-snr", "3", "--set", "min_snr=30"], "--set min_snr: expected one of it and --min"),
+        (
+            ["--max-drop", "1", "--set", "max_drop=0"],
+            "--set max_drop: expected one of it and --max",
+        ),
+    ],
+)
+def test_what_the_command_says_itself_is_not_said_by_set(tmp_path: Path, flags, words) -> None:
+    result = optimize(tmp_path, "--data", labelled(tmp_path), *flags, recipe="int8")
+    failed(result, 2, words)

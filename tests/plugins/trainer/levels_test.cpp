@@ -278,6 +278,21 @@ TEST_F(Levels, SharpnessTakesTheGradientOfTheWorstPointNearby) {
   EXPECT_THAT(weights(given), testing::Pointwise(testing::FloatNear(0.05f), rounded));
 }
 
+// Within a radius of nothing both passes are of the same loss, if they draw the same.
+TEST_F(Levels, SharpnessDrawsOnceForBothPasses) {
+  std::string text(kLinear);
+  text.replace(text.find("Add(%xw"), 7, "Add(%noisy");
+  text.insert(text.find("  %y"), R"(  %noise: f32[n, 2] = RandomNormalLike(%xw) {scale = 2.0} @noise
+  %noisy: f32[n, 2] = Mul(%xw, %noise) @noisy
+)");
+  model_ = parse(text);
+  json given = options("fp32");
+  given["shuffle"] = false;
+  const std::vector<float> plain = weights(given);
+  given["joint"] = {{"trainer.sharpness", {{"radius", 1e-6}}}};
+  EXPECT_THAT(weights(given), testing::Pointwise(testing::FloatNear(1e-4f), plain));
+}
+
 TEST_F(Levels, AdaptiveSharpnessGoesByTheSizesOfWeights) {
   json given = options("fp64");
   given["shuffle"] = false;

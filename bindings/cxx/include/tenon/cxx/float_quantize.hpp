@@ -11,8 +11,11 @@
 namespace tenon::cxx {
 
 inline bool is_quantized(const Model& model) {
-  return model.has_op("QuantizeLinear") || model.has_op("DequantizeLinear") ||
-         model.has_op("DynamicQuantizeLinear");
+  constexpr const char* kOps[] = {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear",
+                                  "MatMulInteger",  "ConvInteger",      "QLinearMatMul",
+                                  "QLinearConv",    "MatMulNBits"};
+  return std::any_of(std::begin(kOps), std::end(kOps),
+                     [&](const char* op) { return model.has_op(op); });
 }
 
 namespace detail {
