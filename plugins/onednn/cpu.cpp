@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu.hpp"
 
-#include <algorithm>
-
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "kernels/context.h"
@@ -21,10 +19,7 @@ bool has(dnnl::cpu_isa wanted) {
 }  // namespace
 
 kernels::Level best_level() {
-  const kernels::Level allowed = has(dnnl::cpu_isa::avx512_core) ? kernels::Level::kAvx512
-                                 : has(dnnl::cpu_isa::avx2)      ? kernels::Level::kAvx2
-                                                                 : kernels::Level::kBaseline;
-  return std::min(allowed, kernels::best_level());
+  return kernels::best_level();
 }
 
 bool adds_int8_exactly() {

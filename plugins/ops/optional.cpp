@@ -83,18 +83,18 @@ constexpr tn_op kOptional = op_row({.type = "Optional",
                                     .since = 15,
                                     .traits = TN_OP_DATA_SHAPE,
                                     .attributes = R"([{"name": "type", "type": "dtype"}])",
-                                    .shape = shape<optional_shape>,
+                                    .shape = shape<optional_shape, "x: any?">,
                                     .ref = ref<optional_ref>,
                                     .sample = sample<optional_sample>});
 constexpr tn_op kHas = op_row({.type = "OptionalHasElement",
                                .since = 28,
-                               .shape = shape<has_shape>,
+                               .shape = shape<has_shape, "x: any?">,
                                .ref = ref<has_ref>,
                                .sample = sample<has_sample>});
 constexpr tn_op kGet = op_row({.type = "OptionalGetElement",
                                .since = 28,
                                .traits = TN_OP_DATA_SHAPE,
-                               .shape = shape<get_shape>,
+                               .shape = shape<get_shape, "x: any">,
                                .ref = ref<get_ref>,
                                .sample = sample<get_sample>});
 

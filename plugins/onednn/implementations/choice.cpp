@@ -8,7 +8,7 @@
 namespace tenon::onednn {
 namespace {
 
-// choose() refuses a list whose first name is in none of these.
+// check_listed() refuses a list with a name that is in none of these.
 constexpr std::array kLists = {
     conv_names,
     conv_transpose_form_names,

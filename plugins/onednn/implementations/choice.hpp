@@ -41,7 +41,7 @@ struct Implementation {
   Offer (*offer)(const Site&);
 };
 
-using Names = std::set<std::string>;
+using Names = std::set<std::string, std::less<>>;
 template <class Site, size_t n>
 Names names_of(const Implementation<Site> (&list)[n]) {
   Names names;
@@ -53,6 +53,13 @@ Names names_of(const Implementation<Site> (&list)[n]) {
 // Of all lists; the option `without` is checked against them.
 const Names& implementation_names();
 
+template <class Site>
+void check_listed(std::span<const Implementation<Site>> list) {
+  for (const Implementation<Site>& each : list)
+    if (!implementation_names().contains(each.name))
+      throw CompileError(std::string(each.name) + ": its list is not in choice.cpp");
+}
+
 inline bool is_left_out(const Lowering& lowering, const char* implementation) {
   const std::vector<std::string>& without = lowering.without();
   return std::find(without.begin(), without.end(), implementation) != without.end();
@@ -63,8 +70,7 @@ inline bool is_left_out(const Lowering& lowering, const char* implementation) {
 template <class Site>
 void choose(Lowering& lowering, const Site& site, std::span<const Implementation<Site>> list) {
   Choice& choice = lowering.choice();
-  if (!list.empty() && !implementation_names().contains(list[0].name))
-    throw CompileError(std::string(list[0].name) + ": its list is not in choice.cpp");
+  check_listed(list);
   for (const Implementation<Site>& each : list) {
     [[maybe_unused]] const size_t n_steps = lowering.plan().steps.size();
     Offer offer = is_left_out(lowering, each.name) ? refused(kLeftOut) : each.offer(site);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "instructions.h"
 #include "types.h"
 
 namespace tenon::onednn::kernels {
@@ -19,7 +20,7 @@ struct Context {
   Parallel parallel;
 };
 
-// The highest level that this CPU and its operating system support.
+// The highest level that instructions() has.
 Level best_level();
 const char* level_name(Level level);
 // Of levels above best_level() there is no row.
@@ -28,10 +29,8 @@ inline Context make_context(Level level, Parallel parallel = {}) {
   return {&kernel_table(level), parallel};
 }
 
-// Instructions that are part of no level: AVX512_BF16; AMX_BF16; those of VNNI with registers of
-// the context's level (AVX512_VNNI, AVX_VNNI); AVX512_VPOPCNTDQ at that level.
-bool has_bf16_instructions();
-bool has_bf16_tiles();
+// Those of VNNI with registers of the context's level (AVX512_VNNI, AVX_VNNI); AVX512_VPOPCNTDQ at
+// that level.
 bool has_vnni(const Context& context);
 bool has_popcount(const Context& context);
 

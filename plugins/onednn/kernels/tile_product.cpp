@@ -21,7 +21,7 @@ constexpr int kRequestPermission = 0x1023;
 constexpr int kTileData = 18;
 
 bool request_tiles() {
-  if (best_level() != Level::kAvx512 || !has_bf16_instructions()) return false;
+  if (best_level() != Level::kAvx512 || !instructions().avx512_bf16) return false;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
   constexpr unsigned kBf16 = 1U << 22, kTiles = 1U << 24, kInt8 = 1U << 25;

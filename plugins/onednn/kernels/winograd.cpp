@@ -28,7 +28,7 @@ Winograd::Winograd(const WinogradShape& shape, ElementType type, int workers)
 bool Winograd::is_fast(ElementType type, Level level) {
   if (level != Level::kAvx512) return false;
   if (type == ElementType::kF32) return true;
-  return type == ElementType::kBf16 && has_bf16_instructions() && !has_bf16_tiles();
+  return type == ElementType::kBf16 && instructions().avx512_bf16 && !instructions().amx_bf16;
 }
 
 int64_t Winograd::packed_bytes() const {

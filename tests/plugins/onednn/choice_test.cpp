@@ -2,6 +2,8 @@
 // Each step says which implementation of its operator it belongs to and why those in front of it in
 // the list refused; what refused leaves nothing behind.
 
+#include "implementations/choice.hpp"
+
 #include <gtest/gtest.h>
 
 #include "cpu.hpp"
@@ -51,6 +53,21 @@ TEST(Choice, NamesAllThatRefuseAndWhy) {
   EXPECT_EQ(why(choice, "int8 gemm"), "the operands are not both quantized to 8 bits");
   for (const Refusal& refusal : choice.refusals)
     EXPECT_NE(refusal.why, "") << refusal.implementation;
+}
+
+struct AnySite {};
+Offer offer_nothing(const AnySite& /*site*/) {
+  return refused("for a test");
+}
+
+TEST(Choice, EachNameOfAListMustBeKnown) {
+  constexpr Implementation<AnySite> kKnown[] = {{"winograd", offer_nothing},
+                                                {"filter", offer_nothing}};
+  constexpr Implementation<AnySite> kNew[] = {{"winograd", offer_nothing},
+                                              {"a new one", offer_nothing}};
+
+  EXPECT_NO_THROW(check_listed<AnySite>(kKnown));
+  EXPECT_THROW(check_listed<AnySite>(kNew), CompileError);
 }
 
 TEST(Choice, FollowsWhatIsAskedFor) {

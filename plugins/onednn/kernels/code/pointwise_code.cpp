@@ -229,7 +229,7 @@ std::unique_ptr<const PointwiseCode> PointwiseCode::make(const Program& program,
   if (!why->empty()) return nullptr;
   Translation translation(program, sources, isa, precision_for(targets));
   VectorCode& code = translation.code();
-  const bool rounds_to_bf16 = isa == Isa::kAvx512 && has_bf16_instructions();
+  const bool rounds_to_bf16 = isa == Isa::kAvx512 && instructions().avx512_bf16;
   auto has_instruction = [rounds_to_bf16](const CodeEdge& target) {
     return target.type == ElementType::kBf16 && rounds_to_bf16;
   };

@@ -2,6 +2,7 @@
 // Concat, shuffle and Split of channels; contract in ../channel_rows.h. Some pixels are joined in
 // the cache, piece by piece, so that a table stays in its registers; then results are gathered.
 
+#include "../instructions.h"
 #include "byte_lookup.h"
 #include "level.h"
 #include "simd.h"
@@ -82,7 +83,7 @@ TENON_VBMI void gather_registers(const ChannelResult& result, int64_t first, con
 
 void join(const ChannelPiece& piece, int64_t first, const Joined& to) {
 #if defined(__AVX512BW__)
-  if (__builtin_cpu_supports("avx512vbmi") != 0)
+  if (instructions().avx512_vbmi)
     return piece.table != nullptr ? join_registers<true>(piece, first, to)
                                   : join_registers<false>(piece, first, to);
 #endif
@@ -91,7 +92,7 @@ void join(const ChannelPiece& piece, int64_t first, const Joined& to) {
 
 void gather(const ChannelResult& result, int64_t first, const Joined& from) {
 #if defined(__AVX512BW__)
-  if (result.chunks != nullptr && __builtin_cpu_supports("avx512vbmi") != 0)
+  if (result.chunks != nullptr && instructions().avx512_vbmi)
     return gather_registers(result, first, from);
 #endif
   gather_plain(result, first, from);

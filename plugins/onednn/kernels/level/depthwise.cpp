@@ -2,6 +2,7 @@
 // Depthwise convolution of bytes; contract in ../depthwise.h. A piece of work is two rows of
 // results.
 
+#include "../instructions.h"
 #include "depthwise_lanes.h"
 
 namespace tenon::onednn::kernels::TENON_LEVEL {
@@ -212,7 +213,7 @@ void run_plain(const DepthwiseArgs& args, int64_t image, int64_t y, int64_t x) {
 void run_pair(const DepthwiseArgs& args, int64_t image, int64_t y) {
   const int64_t n = y + 1 < args.windows.out_height ? 2 : 1;
 #if defined(__AVX512BW__)
-  if (shares_depthwise(args.windows) && __builtin_cpu_supports("avx512vnni") != 0)
+  if (shares_depthwise(args.windows) && instructions().avx512_vnni)
     return run_vnni(args, image, y, n);
 #endif
   for (int64_t row = y; row < y + n; ++row)

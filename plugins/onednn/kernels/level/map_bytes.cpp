@@ -2,6 +2,7 @@
 // A table of 256 bytes applied to rows; contract in ../quantize.h. With AVX-512 VBMI the table
 // lies in four registers for all rows; elsewhere a load per byte is as fast as shuffles.
 
+#include "../instructions.h"
 #include "byte_lookup.h"
 #include "level.h"
 #include "simd.h"
@@ -31,7 +32,7 @@ TENON_VBMI void map_registers(const uint8_t* table, const ByteRows& rows) {
 
 void map_bytes(const uint8_t* table, const ByteRows& rows) {
 #if defined(__AVX512BW__)
-  if (__builtin_cpu_supports("avx512vbmi") != 0) return map_registers(table, rows);
+  if (instructions().avx512_vbmi) return map_registers(table, rows);
 #endif
   for (int64_t r = 0; r < rows.rows; ++r) {
     const uint8_t* src = rows.src + r * rows.src_stride;

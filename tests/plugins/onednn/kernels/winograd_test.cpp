@@ -99,7 +99,7 @@ class WinogradKernels : public EachLevel {
  protected:
   // f32 at each level; bf16 where the CPU has its products.
   std::vector<ElementType> types() const {
-    if (GetParam() == Level::kAvx512 && has_bf16_instructions())
+    if (GetParam() == Level::kAvx512 && instructions().avx512_bf16)
       return {ElementType::kF32, ElementType::kBf16};
     return {ElementType::kF32};
   }
