@@ -77,7 +77,7 @@ void copy_strided(const DLTensor& like,
 }
 
 Status check_without(const std::vector<std::string>& without) {
-  const std::set<std::string>& known = implementation_names();
+  const Names& known = implementation_names();
   for (const std::string& name : without) {
     if (known.count(name) != 0) continue;
     std::string all;

@@ -2,7 +2,6 @@
 #include "float_product.hpp"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 
@@ -49,13 +48,7 @@ class StepBuilder {
       call.b = static_cast<const float*>(pointers[2]);
       call.scales = static_cast<const float*>(pointers[3]);
       call.bias = static_cast<const float*>(pointers[4]);
-      std::array<Op, kernels::kMostEpilogueOps> with_data;
-      for (size_t i = 0; i < ops.size(); ++i) {
-        with_data[i] = ops[i];
-        with_data[i].other.data = pointers[5 + i];
-      }
-      call.ops = with_data.data();
-      call.n_ops = static_cast<int>(ops.size());
+      const BoundOps bound(ops, pointers + 5, &call);
       kernels::float_product(context, call);
       return nullptr;
     };
@@ -70,11 +63,7 @@ class StepBuilder {
     args.m = step_.args.m;
     args.n = step_.args.n;
     args.k = args.a_stride = step_.args.k;
-    args.dst.type = dst.type;
-    if (finish_.epilogue.quant) args.dst.quant = *finish_.epilogue.quant;
-    args.dst_stride = step_.dst_row;
-    args.low = finish_.low;
-    args.high = finish_.high;
+    set_result(finish_, dst, step_.dst_row, &args);
     shorten_gelu(finish_.ops, args.dst);
     return args;
   }
@@ -131,8 +120,7 @@ Offer offer_float_product(const ProductSite& site) {
   const Product& product = site.product;
   const View& b = lowering.view(product.b);
   const size_t rank = b.dims.size();
-  const size_t k_axis = product.transpose_b ? rank - 1 : rank - 2;
-  const size_t n_axis = product.transpose_b ? rank - 2 : rank - 1;
+  const size_t k_axis = product.k_axis(rank), n_axis = product.n_axis(rank);
   const int64_t n = b.dims[n_axis];
   if (b.count() == 0) return refused("weights without elements");
   if (!has_known_row(lowering, product.bias, n)) return refused("the bias is no known row");

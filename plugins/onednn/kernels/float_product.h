@@ -15,19 +15,12 @@
 
 namespace tenon::onednn::kernels {
 
-struct FloatProductArgs {
+// dst: kF32, kBf16, kU8, kS8; scales and bias: [float_columns(n)].
+struct FloatProductArgs : ProductResult {
   const float* a = nullptr;
   int64_t a_stride = 0;      // elements between rows
   const float* b = nullptr;  // packed
   int64_t m = 0, n = 0, k = 0;
-  const float* scales = nullptr;  // [float_columns(n)]
-  const float* bias = nullptr;    // likewise
-  Target dst = {};                // kF32, kBf16, kU8, kS8
-  int64_t dst_stride = 0;         // elements between rows
-  float low = -__builtin_inff();
-  float high = __builtin_inff();
-  const EpilogueOp* ops = nullptr;  // [n_ops], at most kMostEpilogueOps
-  int n_ops = 0;
 };
 
 // The right operand lies in panels of so many columns: [panels][k][column].

@@ -11,13 +11,8 @@ import tenon as tn
 from onnx import TensorProto, defs, helper
 
 MOST = 60  # variadic operators say that they take 2^31 - 1
-TAKE_ANY = {"Optional", "OptionalGetElement", "RandomNormal", "RandomUniform", "SequenceEmpty"}
 SCHEMAS = sorted(
-    (
-        s
-        for s in defs.get_all_schemas()
-        if s.domain == "" and not s.deprecated and s.max_output and s.name not in TAKE_ANY
-    ),
+    (s for s in defs.get_all_schemas() if s.domain == "" and not s.deprecated and s.max_output),
     key=lambda s: s.name,
 )
 

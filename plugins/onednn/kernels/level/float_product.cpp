@@ -16,12 +16,6 @@ constexpr int kRegisters = kColumns / kLanes;                            // of a
 // The sums of a tile, one row's columns and a number of the left operand stay in registers.
 constexpr int kRows = (kCpuRegisters == 32 ? 24 : kRegisters == 4 ? 8 : 12) / kRegisters;
 
-// One operation after the other on a whole tile; one function, so that tiles stay small.
-[[gnu::noinline]] void apply_all(const Epilogue& epilogue, const TileOf& tile, Vf* y) {
-  for (int i = 0; i < epilogue.n_ops; ++i)
-    apply<kRegisters>(epilogue, epilogue.ops[i], tile, y);
-}
-
 template <class To>
 void store_rows(const Epilogue& epilogue, const TileOf& tile, const Vf* y) {
   const Finish<kRegisters> finish(epilogue);
@@ -41,7 +35,7 @@ bool is_plain(const Epilogue& epilogue) {
   const Finish<kRegisters> finish(epilogue);
   for (int r = 0; r < tile.rows; ++r)
     finish.scale(sums + r * kRegisters, tile.column, sums + r * kRegisters);
-  if (epilogue.n_ops > 0) apply_all(epilogue, tile, sums);
+  if (epilogue.n_ops > 0) apply_all<kRegisters>(epilogue, tile, sums);
   of_float_type(epilogue.dst.type, [&]<class To>() { store_rows<To>(epilogue, tile, sums); });
 }
 
