@@ -37,13 +37,11 @@ Status construct_ref(const Call& call) {
   return pack(call, 0, items);
 }
 
-uint32_t empty_type(Node node) {
-  tn_any any = node.attr("dtype");
-  return any.tag == TN_ANY_DTYPE ? static_cast<uint32_t>(any.v.u) : TN_F32;
-}
 Status empty_shape(EditView edit, Node node) {
   if (node.n_inputs() > 0) return invalid(cat("expected no inputs, got ", node.n_inputs()));
-  return set_output(edit, node, 0, sequence_of(unranked(empty_type(node))));
+  tn_any any = node.attr("dtype");
+  uint32_t type = any.tag == TN_ANY_DTYPE ? static_cast<uint32_t>(any.v.u) : TN_F32;
+  return set_output(edit, node, 0, sequence_of(unranked(type)));
 }
 Status empty_ref(const Call& call) {
   return pack(call, 0, {});

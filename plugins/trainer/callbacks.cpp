@@ -3,17 +3,11 @@
 
 #include <algorithm>
 
+#include "tenon/sdk/recognized.hpp"
+
 #include "both.hpp"
 
 namespace tenon::trainer {
-namespace {
-
-// By its function: an id alone would not say whose object it is.
-bool is_both(const Component& one) {
-  return one.table<tn_callback>()->epoch == CallbackRole<Both>::table()->epoch;
-}
-
-}  // namespace
 
 Result<Callbacks> Callbacks::from(tn_ctx* ctx, const Options& options, std::string_view key) {
   Callbacks out;
@@ -24,10 +18,9 @@ Result<Callbacks> Callbacks::from(tn_ctx* ctx, const Options& options, std::stri
 }
 
 void Callbacks::add(const Component& one) {
-  if (is_both(one)) {
-    const Both& both = object_of<Both>(one.self());
-    add(both.first);
-    add(both.second);
+  if (const Both* both = own_object<Both>(one)) {
+    add(both->first);
+    add(both->second);
   } else {
     listeners_.push_back({one.id(), one.table<tn_callback>(), one.self()});
   }

@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "tenon/sdk/recognized.hpp"
+
 namespace tenon::trainer {
 namespace {
 
@@ -76,11 +78,6 @@ Result<std::vector<Driven>> from_json(tn_ctx* ctx, std::string_view text, bool v
   return out;
 }
 
-// By its function, as an id alone would not say whose object it is.
-bool is_list(const Component& one) {
-  return one.table<tn_schedule>()->value == ScheduleRole<DrivenList>::table()->value;
-}
-
 // A schedule of a script is known by its values alone.
 json sample_of(const Component& schedule) {
   json out = schedule.id();
@@ -96,20 +93,19 @@ Result<std::vector<Driven>> from_list(const Component& given, bool validates, st
   std::set<std::string> names;
   json described = json::object();
   for (const Component* at = &given; *at;) {
-    if (!is_list(*at))
-      return invalid(cat("expected schedules by name (trainer.driven), got ", at->id()));
-    const auto& list = object_of<DrivenList>(at->self());
-    if (!names.insert(list.name).second)
-      return invalid(cat("expected one schedule for ", list.name, ", got two"));
+    const auto* list = own_object<DrivenList>(*at);
+    if (!list) return invalid(cat("expected schedules by name (trainer.driven), got ", at->id()));
+    if (!names.insert(list->name).second)
+      return invalid(cat("expected one schedule for ", list->name, ", got two"));
     Driven made;
-    made.name = list.name;
-    json rules = list.rules.empty() ? json::object() : json::parse(list.rules, nullptr, false);
-    TN_CHECK(read_rules(rules, validates, made).in(list.name));
-    TN_TRY(schedule, Component::share(list.schedule.raw(), kSchedule));
+    made.name = list->name;
+    json rules = list->rules.empty() ? json::object() : json::parse(list->rules, nullptr, false);
+    TN_CHECK(read_rules(rules, validates, made).in(list->name));
+    TN_TRY(schedule, Component::share(list->schedule.raw(), kSchedule));
     made.schedule = std::move(schedule);
-    described[list.name] = {rules, sample_of(made.schedule)};
+    described[list->name] = {rules, sample_of(made.schedule)};
     out.push_back(std::move(made));
-    at = &list.next;
+    at = &list->next;
   }
   *text = described.dump();
   return out;
@@ -193,14 +189,16 @@ Result<DrivenList> DrivenList::create(tn_ctx* ctx, const Options& options) {
 
 }  // namespace tenon::trainer
 
-TENON_SCHEDULE(driven,
-               tenon::trainer::DrivenList,
-               "trainer.driven",
-               "schedules by the names of the numbers that they drive, one behind the other",
-               R"({
+TENON_COMPONENT_(driven,
+                 tenon::Recognized<tenon::ScheduleRole<tenon::trainer::DrivenList>>,
+                 "tenon.schedule/1",
+                 "trainer.driven",
+                 "schedules by the names of the numbers that they drive, one behind the other",
+                 R"({
   "required": ["name", "schedule"],
   "properties": {
     "name": {"type": "string", "description": "the number that is driven: an option of loss or optimizer, a scalar constant of the model, dropout, learning_rate"},
     "schedule": {"type": "component", "role": "tenon.schedule/1", "description": "what drives it"},
     "rules": {"type": "object", "description": "plateau: as the option of trainer.train; follow: value, begin and end, a measured value whose way from begin to end is the schedule's time"},
-    "next": {"type": "component", "role": "tenon.schedule/1", "description": "the next of them, a trainer.driven"}}})")
+    "next": {"type": "component", "role": "tenon.schedule/1", "description": "the next of them, a trainer.driven"}}})",
+                 TN_COMP_REENTRANT | TN_COMP_DETERMINISTIC)

@@ -24,6 +24,13 @@ PYTHON_ONLY = {
     "nan": "0/0",
     "pi": "math.pi",
     "newaxis": "tn.expand_dims",
+    **dict.fromkeys(
+        (f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)), "its name as a text"
+    ),
+    **dict.fromkeys(("float16", "bfloat16", "float32", "float64"), "its name as a text"),
+    **dict.fromkeys(
+        ("can_cast", "finfo", "iinfo", "isdtype", "result_type"), "Lua has one number type"
+    ),
     "parse": "tn.load of a text",
     "configure": "the command's flags",
     "doctor": "tenon plugin doctor",

@@ -104,7 +104,7 @@ def test_what_cannot_be_is_refused(model):
 def test_dictionaries_of_numbers_and_lists_are_no_data_sets(model):
     with pytest.raises(tn.InvalidArgument, match="layers: nothing"):
         model.apply("pruner.structured", layers={"nothing": np.float32(0.5)})
-    with pytest.raises(tn.NotFound, match="option data: .*no dataset is for such a file"):
+    with pytest.raises(tn.InvalidArgument, match="option data: .*got a table of options: datasets"):
         tn.train(model, {"x": [[0.5] * 6], "label": [1]})
 
 

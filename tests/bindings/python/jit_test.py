@@ -255,7 +255,5 @@ def test_functions_without_a_name_are_named_by_what_they_are():
 
 def test_integers_beyond_64_bits_are_numbers_beside_floats():
     assert float(tn.jit(lambda x: x + 2**70)(np.float64(1))) == 2.0**70
-    with pytest.raises(tn.InvalidArgument, match="number that the element type can hold"):
-        tn.jit(lambda x: x + 2**70)(np.int64(1))
     with pytest.raises(tn.InvalidArgument, match="number that float64 can hold"):
         tn.jit(lambda x: x + 10**400)(np.float64(1))
