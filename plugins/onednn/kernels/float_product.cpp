@@ -2,42 +2,13 @@
 #include "float_product.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "epilogue_block.h"
+#include "kernel_table.h"
 
 namespace tenon::onednn::kernels {
 
-// level/float_product.cpp
-namespace baseline {
-void float_block(const FloatBlock& block);
-}
-#if defined(__x86_64__)
-namespace avx2 {
-void float_block(const FloatBlock& block);
-}
-namespace avx512 {
-void float_block(const FloatBlock& block);
-}
-#endif
-
 namespace {
-
-// By level, as the rows of the kernel table are, but beside it.
-using BlockFunction = void (*)(const FloatBlock&);
-constexpr BlockFunction kFloatBlock[] = {
-    baseline::float_block,
-#if defined(__x86_64__)
-    avx2::float_block,
-    avx512::float_block,
-#endif
-};
-
-Level level_of(const Context& context) {
-  for (int level = static_cast<int>(std::size(kFloatBlock)) - 1; level > 0; --level)
-    if (context.table == &kernel_table(static_cast<Level>(level))) return static_cast<Level>(level);
-  return Level::kBaseline;
-}
 
 constexpr int64_t kWholeRows = 6;  // what all levels multiply at once
 // Of a block: a panel is read from L2 for each six of them, and the block itself stays there over
@@ -89,14 +60,14 @@ void run_units(const Context& context,
     block.depth = args.k;
     block.panel = args.b + column * args.k;
     block.epilogue = epilogue_of_block(args, row, column, cutting.panel);
-    kFloatBlock[static_cast<int>(level_of(context))](block);
+    context.table->float_block(block);
   }
 }
 
 }  // namespace
 
 int64_t float_panel(const Context& context) {
-  return level_of(context) == Level::kAvx512 ? kMostFloatPanel : 16;
+  return context.table == &kernel_table(Level::kAvx512) ? kMostFloatPanel : 16;
 }
 
 void pack_floats(const FloatWeights& weights, int64_t panel, float* packed) {

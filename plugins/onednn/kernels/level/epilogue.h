@@ -209,4 +209,14 @@ struct Finish {
   }
 };
 
+// Numbers of a tile, [tile.rows][registers], as the result's type, which is floating point or 8
+// bits.
+template <int registers, class To>
+void store_tile(const Epilogue& epilogue, const TileOf& tile, const Vf* y) {
+  const Finish<registers> finish(epilogue);
+  To* const to = static_cast<To*>(epilogue.dst.data) + tile.row * epilogue.dst_stride + tile.column;
+  for (int r = 0; r < tile.rows; ++r)
+    finish(to + r * epilogue.dst_stride, y + r * registers, tile.column);
+}
+
 }  // namespace tenon::onednn::kernels::TENON_LEVEL

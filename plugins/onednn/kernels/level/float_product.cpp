@@ -2,12 +2,10 @@
 // Products of f32 numbers; contract in ../float_product.h. A tile is some rows times a panel:
 // its sums stay in registers over all of k.
 
-#include "../float_product_args.h"
 #include "epilogue.h"
+#include "level.h"
 
 namespace tenon::onednn::kernels::TENON_LEVEL {
-
-void float_block(const FloatBlock& block);
 
 namespace {
 
@@ -15,14 +13,6 @@ constexpr int kColumns = kCpuRegisters == 32 && kLanes == 16 ? 64 : 16;  // of a
 constexpr int kRegisters = kColumns / kLanes;                            // of a row's sums
 // The sums of a tile, one row's columns and a number of the left operand stay in registers.
 constexpr int kRows = (kCpuRegisters == 32 ? 24 : kRegisters == 4 ? 8 : 12) / kRegisters;
-
-template <class To>
-void store_rows(const Epilogue& epilogue, const TileOf& tile, const Vf* y) {
-  const Finish<kRegisters> finish(epilogue);
-  To* const to = static_cast<To*>(epilogue.dst.data) + tile.row * epilogue.dst_stride + tile.column;
-  for (int r = 0; r < tile.rows; ++r)
-    finish(to + r * epilogue.dst_stride, y + r * kRegisters, tile.column);
-}
 
 // Nothing but a scale and a bias, in f32.
 bool is_plain(const Epilogue& epilogue) {
@@ -36,7 +26,8 @@ bool is_plain(const Epilogue& epilogue) {
   for (int r = 0; r < tile.rows; ++r)
     finish.scale(sums + r * kRegisters, tile.column, sums + r * kRegisters);
   if (epilogue.n_ops > 0) apply_all<kRegisters>(epilogue, tile, sums);
-  of_float_type(epilogue.dst.type, [&]<class To>() { store_rows<To>(epilogue, tile, sums); });
+  of_float_type(epilogue.dst.type,
+                [&]<class To>() { store_tile<kRegisters, To>(epilogue, tile, sums); });
 }
 
 // The first `wide` registers of each row's columns; the others are not there. GCC keeps the sums in

@@ -158,14 +158,6 @@ TENON_INLINE void sum_sixteen(const Span& span, int64_t panel, int64_t first, fl
   }
 }
 
-template <class To>
-void store_rows(const Epilogue& epilogue, const TileOf& tile, const Vf* y) {
-  const Finish<kRegisters> finish(epilogue);
-  To* const to = static_cast<To*>(epilogue.dst.data) + tile.row * epilogue.dst_stride + tile.column;
-  for (int r = 0; r < tile.rows; ++r)
-    finish(to + r * epilogue.dst_stride, y + r * kRegisters, tile.column);
-}
-
 // y: [rows][16], sums
 void end_rows(const Epilogue& epilogue, const TileOf& tile, Vf* y) {
   const Finish<kRegisters> finish(epilogue);
@@ -173,7 +165,8 @@ void end_rows(const Epilogue& epilogue, const TileOf& tile, Vf* y) {
     finish.scale(y + r * kRegisters, tile.column, y + r * kRegisters);
   for (int i = 0; i < epilogue.n_ops; ++i)
     apply<kRegisters>(epilogue, epilogue.ops[i], tile, y);
-  of_float_type(epilogue.dst.type, [&]<class To>() { store_rows<To>(epilogue, tile, y); });
+  of_float_type(epilogue.dst.type,
+                [&]<class To>() { store_tile<kRegisters, To>(epilogue, tile, y); });
 }
 
 // Of one panel: sums of columns [16][rows] become rows of 16.
