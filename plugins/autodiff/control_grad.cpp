@@ -213,6 +213,7 @@ class Walk {
   }
 
   std::optional<RowsProduct> sinkable(const std::vector<Value>& gradients, size_t i) const {
+    if (is_loop_ && !has_fixed_length(node(), body_)) return {};
     return worth_a_product(gradients[i], std::span(gradients).subspan(carried_.size()));
   }
 

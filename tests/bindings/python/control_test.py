@@ -358,3 +358,31 @@ def test_a_scan_whose_states_change_places_reads_those_of_the_step_before():
     np.testing.assert_array_equal(last_b, b)
     np.testing.assert_array_equal(seen_a, np.stack([w[0] for w in want]))
     np.testing.assert_array_equal(seen_b, np.stack([w[1] for w in want]))
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_weights_of_loops_of_uneven_length_have_gradients_by_example(rank):
+    """A weight that each step multiplies with: its gradient is no product behind the loop, whose
+    steps differ by example."""
+    rng = np.random.default_rng(3)
+    weight = 0.5 * rng.standard_normal((3, 3)).astype("f")
+    x = rng.standard_normal((4, 3) if rank == 1 else (4, 2, 3)).astype("f")
+    counts = np.array([1, 3, 2, 4])
+
+    def looped(w, x, n):
+        _, last = tn.while_loop(
+            lambda s: s[0] < n, lambda s: (s[0] + 1, tn.tanh(s[1] @ w)), (np.int64(0), x)
+        )
+        return (last * last).sum()
+
+    def unrolled(n):
+        def f(w, x):
+            for _ in range(n):
+                x = tn.tanh(x @ w)
+            return (x * x).sum()
+
+        return f
+
+    got = tn.vmap(tn.grad(looped), in_axes=(None, 0, 0))(weight, x, counts)
+    for each, of_one, n in zip(got, x, counts):
+        np.testing.assert_allclose(each, tn.grad(unrolled(n))(weight, of_one), rtol=1e-5, atol=1e-5)
