@@ -42,23 +42,28 @@ def listed(role: str) -> list[dict[str, Any]]:
     return json.loads(_core.components(session(), role))
 
 
-def full_id(role: str, prefix: str, name: str, where: str | None = None) -> str:
-    """The id that `name` stands for: itself, `prefix.name`, or the only one with that last word.
-    where: what the error begins with, instead of the role's name."""
-    ids = [one["id"] for one in listed(role)]
-    ends = [id for id in ids if id.rpartition(".")[2] == name]
+def find(role: str, prefix: str, name: str, where: str | None = None) -> dict[str, Any]:
+    """What is listed of the component that `name` stands for: its id, `prefix.name`, or the only
+    one with that last word. where: what the error begins with, instead of the role's name."""
+    known = {one["id"]: one for one in listed(role)}
+    ends = [id for id in known if id.rpartition(".")[2] == name]
     for id in (name, f"{prefix}.{name}", *(ends if len(ends) == 1 else ())):
-        if id in ids:
-            return id
-    known = ends or sorted(
-        (id.removeprefix(prefix + ".") for id in ids), key=lambda id: ("." in id, id)
+        if id in known:
+            return known[id]
+    names = ends or sorted(
+        (id.removeprefix(prefix + ".") for id in known), key=lambda id: ("." in id, id)
     )
-    near = difflib.get_close_matches(name, known, 1)
+    near = difflib.get_close_matches(name, names, 1)
     hint = f" (did you mean '{near[0]}'?)" if near else ""
     what = where or role.partition("/")[0].removeprefix("tenon.")
     raise NotFound(
-        f"{what}: expected one of {', '.join(known) or '(no plugin was found)'}, got '{name}'{hint}"
+        f"{what}: expected one of {', '.join(names) or '(no plugin was found)'}, got '{name}'{hint}"
     )
+
+
+def full_id(role: str, prefix: str, name: str, where: str | None = None) -> str:
+    """The id that `name` stands for, as `find` has it."""
+    return find(role, prefix, name, where)["id"]
 
 
 class Named:
@@ -83,21 +88,20 @@ class Named:
             raise AttributeError(name)
 
         def make(*args: Any, **options: Any) -> Any:
-            return self._make(self._id(name), *args, **options)
+            return self._make(self._find(name)["id"], *args, **options)
 
         make.__name__ = make.__qualname__ = name
         make.__module__ = self._module
         try:
-            id = self._id(name)
+            one = self._find(name)
         except NotFound:
             return make  # the call says what there is
-        one = next(one for one in listed(self._role) if one["id"] == id)
         make.__doc__ = _text(one)
         make.__signature__ = self._signature(one["schema"])  # type: ignore[attr-defined]
         return make
 
-    def _id(self, name: str) -> str:
-        return full_id(self._role, self._prefix, name, self._where)
+    def _find(self, name: str) -> dict[str, Any]:
+        return find(self._role, self._prefix, name, self._where)
 
     def names(self) -> list[str]:
         """The module's own public names and the last words of all ids of the role."""
