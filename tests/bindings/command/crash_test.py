@@ -65,26 +65,20 @@ def test_a_pass_that_crashes_is_named(folder: Path) -> None:
     assert result.stderr.endswith("crashed by SIGABRT in function run of component crashing.pass\n")
 
 
-def test_a_kernel_that_throws_fails_with_its_node(folder: Path) -> None:
-    result = infer(folder, "throw")
+@pytest.mark.parametrize(
+    ("how", "node", "function"),
+    [
+        ("throw", "node second (crashing.Crash)", "ref"),
+        ("throw in shape", "node second (", "shape"),
+    ],
+)
+def test_a_row_that_throws_is_named_with_its_node(folder: Path, how: str, node: str, function: str):
+    result = infer(folder, how)
     assert result.returncode == 1, result
     assert result.stderr.count("\n") == 1
-    for part in (
-        "node second (crashing.Crash)",
-        "plugin crashing failed in ref of operator crashing:Crash: thrown by the test plugin",
-    ):
-        assert part in result.stderr
-
-
-def test_a_row_that_throws_while_types_are_inferred_is_named(folder: Path) -> None:
-    result = infer(folder, "throw in shape")
-    assert result.returncode == 1, result
-    assert result.stderr.count("\n") == 1
-    for part in (
-        "node second (",
-        "plugin crashing failed in shape of operator crashing:Crash: thrown by the test plugin",
-    ):
-        assert part in result.stderr
+    assert node in result.stderr
+    says = f"plugin crashing failed in {function} of operator crashing:Crash: thrown by the test"
+    assert f"{says} plugin" in result.stderr
 
 
 def test_a_pass_that_throws_is_named(folder: Path) -> None:
