@@ -155,6 +155,19 @@ void keep_aspect(std::string_view policy,
   }
 }
 
+// Files of before opset 13 pass empty scales beside the sizes.
+Status expect_one_of(uint64_t n_scales, uint64_t n_sizes) {
+  if (n_scales == 0 || n_sizes == 0) return {};
+  return invalid(cat("expected scales or sizes, got both: ", n_scales, " and ", n_sizes, " numbers"));
+}
+
+// How many elements a vector is known to have; 0 where nothing is known.
+uint64_t known_length(Value list) {
+  if (!list) return 0;
+  Type type = list.type();
+  return type.ranked && type.is_static() && type.dims.size() == 1 ? static_cast<uint64_t>(type.dims[0]) : 0;
+}
+
 Result<std::vector<Axis>> plan_axes(Node node,
                                     std::span<const int64_t> in,
                                     const std::vector<double>& scales,
@@ -163,6 +176,7 @@ Result<std::vector<Axis>> plan_axes(Node node,
   for (int64_t size : in)
     axes.push_back({size, size});
   TN_TRY(which, axes_of(node, in.size()));
+  TN_CHECK(expect_one_of(scales.size(), sizes.size()));
   size_t given = sizes.empty() ? scales.size() : sizes.size();
   if (given != which.size())
     return invalid(cat("scales or sizes: expected ", which.size(), " numbers, got ", given));
@@ -201,6 +215,7 @@ Status resize_shape(EditView edit, Node node) {
   Dims out = dims_of(x);
   TN_TRY(which, axes_of(node, out.size()));
   Value scales = node.input(2), sizes = node.input(3);
+  TN_CHECK(expect_one_of(known_length(scales), known_length(sizes)));
   std::optional<Dims> wanted = contents(sizes);
   std::vector<double> factors;
   if (scales && scales.is_constant()) factors = read_floats(scales.constant().dl());
