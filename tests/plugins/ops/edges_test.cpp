@@ -87,6 +87,16 @@ TEST_F(Edges, CubicSamplesBeyondTheBorderAreWeighedWhereTheyLie) {
   EXPECT_NEAR(got[1], 3, 1e-5);
 }
 
+// 10 times 2.3f is 23 as a float, which ONNX's inference and ONNX Runtime take, and 22.9999995 in
+// double.
+TEST_F(Edges, ResizedSizesAreProductsOfFloats) {
+  const std::vector<float> got = run(
+      "  constant %x: f32[1, 1, 10] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
+      "  constant %s: f32[3] = [1, 1, 2.3]\n  constant %none: f32[0] = []\n",
+      "f32[1, 1, 23]", "Resize(%x, %none, %s)");
+  EXPECT_EQ(got.size(), 23u);
+}
+
 TEST_F(Edges, WindowOfOneEntryIsOne) {
   for (std::string_view type : {"HannWindow", "HammingWindow", "BlackmanWindow"})
     EXPECT_EQ(run("  constant %n: i64[] = [1]\n", "f32[1]", cat(type, "(%n) {periodic = 0}")),
