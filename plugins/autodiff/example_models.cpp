@@ -54,9 +54,7 @@ Result<OwnedGraph> gradients_of_each(tn_ctx* ctx,
   TN_CHECK(edit.commit());
   in_axes.pop_back();
   auto apply = [&](std::string_view id, const nlohmann::json& options) -> Status {
-    TN_TRY(pass, Component::create(ctx, "tenon.pass/1", id, options.dump()));
-    StringSink report;
-    return Status(pass.table<tn_pass>()->run(pass.self(), graph.get(), cancel.raw(), report.get()));
+    return run_pass(ctx, graph.get(), id, options.dump(), cancel.raw());
   };
   TN_CHECK(apply("autodiff.grad", {{"wrt", names}, {"output", output}}));
   TN_CHECK(apply("autodiff.vmap", {{"in_axes", in_axes}, {"axis_name", examples.symbol()}}));

@@ -24,7 +24,8 @@ Status expect_scalar(Value value, std::string_view name) {
 
 }  // namespace
 
-Status ScalarGradient::run(tn_graph* graph, const Cancel&, Sink& report) {
+Status ScalarGradient::run(tn_graph* graph, const Cancel& cancel, Sink& report) {
+  TN_CHECK(fold_shapes(ctx_, graph, cancel));
   TN_TRY(edit, Edit::begin(graph));
   TN_TRY(wrt, find_wrt(edit, wrt_));
   TN_TRY(which, chosen(edit));

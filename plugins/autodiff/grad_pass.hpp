@@ -12,8 +12,9 @@ class ScalarGradient {
   Status run(tn_graph* graph, const Cancel& cancel, Sink& report);
 
  protected:
-  ScalarGradient(Wrt wrt, const Options& options, bool keeps_value)
-      : wrt_(std::move(wrt)),
+  ScalarGradient(tn_ctx* ctx, Wrt wrt, const Options& options, bool keeps_value)
+      : ctx_(ctx),
+        wrt_(std::move(wrt)),
         output_(options.text("output")),
         has_aux_(options.flag("has_aux")),
         keeps_value_(keeps_value) {}
@@ -22,6 +23,7 @@ class ScalarGradient {
   Result<uint64_t> chosen(const EditView& edit) const;
   bool stays(const EditView& edit, uint64_t i, uint64_t which) const;
 
+  tn_ctx* ctx_;
   Wrt wrt_;
   std::string output_;
   bool has_aux_;
@@ -31,13 +33,14 @@ class ScalarGradient {
 template <bool kKeepsValue>
 class Grad : public ScalarGradient {
  public:
-  static Result<Grad> create(tn_ctx*, const Options& options) {
+  static Result<Grad> create(tn_ctx* ctx, const Options& options) {
     TN_TRY(wrt, Wrt::from(options));
-    return Grad(wrt, options);
+    return Grad(ctx, wrt, options);
   }
 
  private:
-  Grad(Wrt wrt, const Options& options) : ScalarGradient(std::move(wrt), options, kKeepsValue) {}
+  Grad(tn_ctx* ctx, Wrt wrt, const Options& options)
+      : ScalarGradient(ctx, std::move(wrt), options, kKeepsValue) {}
 };
 using GradOnly = Grad<false>;
 using ValueAndGrad = Grad<true>;

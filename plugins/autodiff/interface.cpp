@@ -71,6 +71,11 @@ Status expect_float(Value value, std::string_view what) {
                      dtype == TN_DTYPE_NONE ? "an unknown type" : dtype_name(dtype)));
 }
 
+Status fold_shapes(tn_ctx* ctx, tn_graph* graph, const Cancel& cancel) {
+  Status folded = run_pass(ctx, graph, "fusion.shapes", {}, cancel.raw());
+  return folded.code() == TN_NOT_FOUND ? Status() : std::move(folded);
+}
+
 bool is_state_output(const EditView& edit, Value value) {
   std::vector<Value> states = edit.graph().list(TN_LIST_STATES, 1);
   return std::find(states.begin(), states.end(), value) != states.end();

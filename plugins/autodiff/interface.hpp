@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "tenon/sdk/build.hpp"
+#include "tenon/sdk/component.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
 namespace tenon::autodiff {
@@ -32,6 +33,10 @@ Result<std::vector<Named>> find_wrt(const EditView& edit, const Wrt& wrt);
 Result<std::vector<uint64_t>> find_outputs(const EditView& edit,
                                            const std::vector<std::string>& names);
 Status expect_float(Value value, std::string_view what);
+
+// Makes constants of computed sizes (fusion.shapes), for rules that ask for them: files compute
+// them node by node. Without the plugin fusion the graph stays as it is.
+Status fold_shapes(tn_ctx* ctx, tn_graph* graph, const Cancel& cancel);
 
 bool is_state_output(const EditView& edit, Value value);
 // Adds `prefix/name`, or a free name after it, as outputs; a gradient that is zero becomes zeros.

@@ -21,11 +21,12 @@ Result<Function> function_of(const EditView& edit,
 template <Status (*kProduct)(const EditView&, const Function&)>
 class Product {
  public:
-  static Result<Product> create(tn_ctx*, const Options& options) {
+  static Result<Product> create(tn_ctx* ctx, const Options& options) {
     TN_TRY(wrt, Wrt::from(options));
-    return Product(wrt, options.texts("outputs"));
+    return Product(ctx, wrt, options.texts("outputs"));
   }
-  Status run(tn_graph* graph, const Cancel&, Sink& report) {
+  Status run(tn_graph* graph, const Cancel& cancel, Sink& report) {
+    TN_CHECK(fold_shapes(ctx_, graph, cancel));
     TN_TRY(edit, Edit::begin(graph));
     TN_TRY(f, function_of(edit, wrt_, outputs_));
     TN_CHECK(kProduct(edit, f));
@@ -36,8 +37,9 @@ class Product {
   }
 
  private:
-  Product(Wrt wrt, std::vector<std::string> outputs)
-      : wrt_(std::move(wrt)), outputs_(std::move(outputs)) {}
+  Product(tn_ctx* ctx, Wrt wrt, std::vector<std::string> outputs)
+      : ctx_(ctx), wrt_(std::move(wrt)), outputs_(std::move(outputs)) {}
+  tn_ctx* ctx_;
   Wrt wrt_;
   std::vector<std::string> outputs_;
 };

@@ -101,6 +101,7 @@ class Vmap {
   }
 
   Status run(tn_graph* graph, const Cancel& cancel, Sink& report) {
+    TN_CHECK(fold_shapes(ctx_, graph, cancel));
     TN_TRY(edit, Edit::begin(graph));
     if (!edit.graph().list(TN_LIST_STATES).empty())
       return unsupported("a graph with state has no batched form; vmap the function without it");

@@ -17,6 +17,7 @@ struct Settings {
   const tn_cancel* cancel = nullptr;
   std::string scope;            // only nodes of this scope and below; empty: all
   int64_t max_bytes = 1 << 24;  // of a folded constant, beyond what it is made from
+  bool integers_only = false;   // folded constants are integers and truth values, no weights
 
   static Settings from(tn_ctx* ctx, const Options& options);
   bool covers(Node node) const;

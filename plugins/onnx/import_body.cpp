@@ -43,7 +43,7 @@ Status Importer::bodies(const Draft& node,
   }
   if (n_captured > 0) store.add_int("captures", n_captured);
   for (const onnx::AttributeProto* attr : graphs) {
-    Result<OwnedGraph> made = body(attr->g(), captures, frame);
+    Result<OwnedGraph> made = body(attr->g(), node.inputs, captures, frame);
     if (!made.ok()) return std::move(made).status().in(cat("body ", attr->name()));
     store.add_body(attr->name(), std::move(*made));
   }
@@ -51,6 +51,7 @@ Status Importer::bodies(const Draft& node,
 }
 
 Result<OwnedGraph> Importer::body(const Graph& graph,
+                                  const std::vector<Value>& operands,
                                   const Captures& captures,
                                   const Frame& around) {
   tn_graph* raw = nullptr;
@@ -65,7 +66,7 @@ Result<OwnedGraph> Importer::body(const Graph& graph,
   frame.scope = around.scope;
   frame.call_depth = around.call_depth;
   TN_CHECK(versions(edit));
-  TN_CHECK(inputs(edit, graph, frame));
+  TN_CHECK(inputs(edit, graph, operands, frame));
   for (const auto& [name, outer] : captures) {
     if (outer.is_constant()) {
       TN_TRY(value, edit.constant(outer.constant(), outer.name()));

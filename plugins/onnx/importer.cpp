@@ -63,7 +63,7 @@ Status Importer::run(const EditView& edit) {
   frame.opsets = &opsets_;
   frame.value_info = &graph.value_info();
   TN_CHECK(versions(edit));
-  TN_CHECK(inputs(edit, graph, frame));
+  TN_CHECK(inputs(edit, graph, {}, frame));
   TN_CHECK(initializers(edit, graph, frame));
   TN_CHECK(nodes(edit, graph.node(), frame));
   return outputs(edit, graph, frame);
@@ -85,17 +85,32 @@ Status Importer::define(Frame& frame, const std::string& name, Value value) cons
   return invalid(cat("two values have the name ", name));
 }
 
-Status Importer::inputs(const EditView& edit, const Graph& graph, Frame& frame) {
+// Bodies need not state the types of their inputs. A list has to be known as one before anything
+// runs; element types and shapes follow from the operands then.
+Result<Type> Importer::input_type(const onnx::ValueInfoProto& input, Value operand) {
+  if (input.type().value_case() == onnx::TypeProto::VALUE_NOT_SET && operand &&
+      operand.type().kind != TN_KIND_TENSOR)
+    return operand.type();
+  return read_type(input.type());
+}
+
+Status Importer::inputs(const EditView& edit,
+                        const Graph& graph,
+                        const std::vector<Value>& operands,
+                        Frame& frame) {
   // Files of ir 3 and 4 list initializers as inputs too: those are weights with a default.
   std::unordered_set<std::string_view> initialized;
   for (const auto& tensor : graph.initializer())
     initialized.insert(tensor.name());
   for (const auto& tensor : graph.sparse_initializer())
     initialized.insert(tensor.values().name());
+  size_t place = 0;
   for (const auto& input : graph.input()) {
+    Value operand = place < operands.size() ? operands[place] : Value();
+    ++place;
     if (initialized.count(input.name())) continue;
     std::string what = cat("input ", input.name());
-    Result<Type> type = read_type(input.type());
+    Result<Type> type = input_type(input, operand);
     if (!type.ok()) return std::move(type).status().in(what);
     Result<Value> value = edit.input(input.name(), *type);
     if (!value.ok()) return std::move(value).status().in(what);

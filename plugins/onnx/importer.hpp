@@ -44,7 +44,12 @@ class Importer {
   using Captures = std::vector<std::pair<std::string, Value>>;
 
   Status versions(const EditView& edit) const;
-  Status inputs(const EditView& edit, const Graph& graph, Frame& frame);
+  // operands: of the node whose body this is; none for the model's own graph.
+  Status inputs(const EditView& edit,
+                const Graph& graph,
+                const std::vector<Value>& operands,
+                Frame& frame);
+  static Result<Type> input_type(const onnx::ValueInfoProto& input, Value operand);
   Status initializers(const EditView& edit, const Graph& graph, Frame& frame);
   Status nodes(const EditView& edit, const Nodes& nodes, Frame& frame);
   Status outputs(const EditView& edit, const Graph& graph, Frame& frame);
@@ -63,7 +68,10 @@ class Importer {
                 const Frame& frame,
                 AttrStore& store,
                 std::vector<Value>& inputs);
-  Result<OwnedGraph> body(const Graph& graph, const Captures& captures, const Frame& around);
+  Result<OwnedGraph> body(const Graph& graph,
+                          const std::vector<Value>& operands,
+                          const Captures& captures,
+                          const Frame& around);
 
   Status define(Frame& frame, const std::string& name, Value value) const;
   void declare(const EditView& edit, const Frame& frame);

@@ -51,7 +51,10 @@ struct Axis {
     double low = rules.corners ? 0 : -0.5;
     bool inside = x >= low && x <= low + (rules.corners ? length - 1 : length);
     if (inside || rules.padding == Padding::kZeros) return x;
-    if (rules.padding == Padding::kBorder) return std::clamp(x, 0.0, length - 1);
+    // The weights of a cubic follow from where the coordinate lies, also beyond the border; only
+    // its taps stop there (PyTorch and ONNX Runtime; ONNX's own evaluator moves the coordinate).
+    if (rules.padding == Padding::kBorder)
+      return rules.mode == Mode::kCubic ? x : std::clamp(x, 0.0, length - 1);
     return reflect(x);
   }
   // A pixel's place, or -1 for one that is 0.

@@ -47,6 +47,7 @@ class TensorAxis {
     if (rules_.mode == Mode::kNearest) x = b_.op("Round", {x});
     if (rules_.padding == Padding::kZeros) return x;
     if (rules_.padding == Padding::kReflection) return reflected(x);
+    if (rules_.mode == Mode::kCubic) return x;  // its taps alone stop at the border
     Value above = b_.op("GreaterOrEqual", {x, number(low())});
     double high = low() + (rules_.corners ? size_ - 1 : size_);
     Value inside = b_.op("And", {above, b_.op("LessOrEqual", {x, number(high)})});

@@ -21,6 +21,7 @@ Status pool_shape(EditView edit, Node node) {
   for (int64_t size : node.attr_ints("kernel_shape"))
     kernel.emplace_back(size);
   TN_TRY(spatial, window_dims(node, Dims(in.begin() + 2, in.end()), kernel));
+  TN_CHECK(expect_taps_inside(node, Dims(in.begin() + 2, in.end()), kernel));
   spatial.insert(spatial.begin(), {in[0], in[1]});
   TN_CHECK(set_output(edit, node, 0, x.dtype, spatial));
   return set_output(edit, node, 1, TN_I64, spatial);
@@ -35,7 +36,9 @@ struct Pooling {
 Result<Pooling> pooling_of(const Call& call) {
   std::span<const int64_t> x = call.shape(0);
   if (x.size() < 3) return invalid(cat("x: expected rank from 3, got ", x.size()));
-  TN_TRY(window, window_of(call.node(), x.subspan(2), call.node().attr_ints("kernel_shape")));
+  const std::vector<int64_t> kernel = call.node().attr_ints("kernel_shape");
+  TN_TRY(window, window_of(call.node(), x.subspan(2), kernel));
+  TN_CHECK(expect_taps_inside(call.node(), Dims(x.begin() + 2, x.end()), Dims(kernel.begin(), kernel.end())));
   Pooling p{window, x[0] * x[1], {x[0], x[1]}};
   for (int64_t size : window.out_shape())
     p.out_shape.push_back(size);

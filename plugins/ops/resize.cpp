@@ -155,6 +155,24 @@ void keep_aspect(std::string_view policy,
   }
 }
 
+// In float, as ONNX's inference and ONNX Runtime compute it: 10 times 2.3f is 23, in double less.
+int64_t scaled_size(int64_t size, double scale) {
+  return static_cast<int64_t>(std::floor(static_cast<float>(size) * static_cast<float>(scale)));
+}
+
+// Files of before opset 13 pass empty scales beside the sizes.
+Status expect_one_of(uint64_t n_scales, uint64_t n_sizes) {
+  if (n_scales == 0 || n_sizes == 0) return {};
+  return invalid(cat("expected scales or sizes, got both: ", n_scales, " and ", n_sizes, " numbers"));
+}
+
+// How many elements a vector is known to have; 0 where nothing is known.
+uint64_t known_length(Value list) {
+  if (!list) return 0;
+  Type type = list.type();
+  return type.ranked && type.is_static() && type.dims.size() == 1 ? static_cast<uint64_t>(type.dims[0]) : 0;
+}
+
 Result<std::vector<Axis>> plan_axes(Node node,
                                     std::span<const int64_t> in,
                                     const std::vector<double>& scales,
@@ -163,17 +181,17 @@ Result<std::vector<Axis>> plan_axes(Node node,
   for (int64_t size : in)
     axes.push_back({size, size});
   TN_TRY(which, axes_of(node, in.size()));
+  TN_CHECK(expect_one_of(scales.size(), sizes.size()));
   size_t given = sizes.empty() ? scales.size() : sizes.size();
   if (given != which.size())
     return invalid(cat("scales or sizes: expected ", which.size(), " numbers, got ", given));
   for (size_t i = 0; i < which.size(); ++i) {
     Axis& a = axes[static_cast<size_t>(which[i])];
     if (sizes.empty()) {
-      double size = std::floor(static_cast<double>(a.in) * scales[i]);
-      if (!(scales[i] > 0 && size < 1e9))
+      if (!(scales[i] > 0 && static_cast<double>(a.in) * scales[i] < 1e9))
         return invalid(cat("scales: expected numbers above 0, got ", scales[i]));
       a.scale = scales[i];
-      a.out = static_cast<int64_t>(size);
+      a.out = scaled_size(a.in, scales[i]);
     } else {
       if (sizes[i] < 0) return invalid(cat("sizes: expected numbers from 0, got ", sizes[i]));
       a.out = sizes[i];
@@ -201,6 +219,7 @@ Status resize_shape(EditView edit, Node node) {
   Dims out = dims_of(x);
   TN_TRY(which, axes_of(node, out.size()));
   Value scales = node.input(2), sizes = node.input(3);
+  TN_CHECK(expect_one_of(known_length(scales), known_length(sizes)));
   std::optional<Dims> wanted = contents(sizes);
   std::vector<double> factors;
   if (scales && scales.is_constant()) factors = read_floats(scales.constant().dl());
@@ -220,8 +239,10 @@ Status resize_shape(EditView edit, Node node) {
       double factor = factors[i];
       bool whole = factor == std::floor(factor) && factor > 0 && factor < 1e6;
       double inverse = 1 / factor;
-      if (dim.known())
-        dim = static_cast<int64_t>(std::floor(double(*dim.value) * factor));
+      if (!(factor > 0 && factor < 1e6))
+        dim = Dim();
+      else if (dim.known())
+        dim = scaled_size(*dim.value, factor);
       else if (whole)
         dim = dim * Dim(static_cast<int64_t>(factor));
       else if (inverse == std::floor(inverse))

@@ -62,6 +62,13 @@ Result<Dim> out_dim(const Settings& s, size_t i, const Dim& in, const Dim& kerne
   return Result<Dim>(!out.known() && stride > 1 ? Dim() : out);
 }
 
+// Whether output o of this axis meets at least one element of the input.
+bool meets_input(const Window& w, size_t axis, int64_t o) {
+  int64_t start = w.position(axis, o, 0), step = w.dilation[axis];
+  int64_t skipped = start < 0 ? (-start + step - 1) / step : 0;
+  return skipped < w.kernel[axis] && start + skipped * step < w.in[axis];
+}
+
 }  // namespace
 
 Result<Window> window_of(Node node,
@@ -108,6 +115,29 @@ Result<Dims> window_dims(Node node, const Dims& spatial, const Dims& kernel) {
     out.push_back(dim);
   }
   return out;
+}
+
+Status expect_taps_inside(Node node, const Dims& spatial, const Dims& kernel) {
+  std::vector<int64_t> in, reach;
+  for (const Dims* list : {&spatial, &kernel})
+    for (const Dim& dim : *list) {
+      if (!dim.known()) return {};
+      (list == &spatial ? in : reach).push_back(*dim.value);
+    }
+  TN_TRY(w, window_of(node, in, reach));
+  for (size_t axis = kMaxSpatial - w.rank; axis < kMaxSpatial; ++axis) {
+    if (w.out_count() == 0) return {};
+    // From the first window on, all that begin in the input meet it.
+    int64_t o = 0;
+    while (o < w.out[axis] && w.position(axis, o, 0) < 0 && meets_input(w, axis, o))
+      ++o;
+    for (int64_t at : {std::min(o, w.out[axis] - 1), w.out[axis] - 1})
+      if (!meets_input(w, axis, at))
+        return invalid(cat("pads: expected less than the window along spatial axis ",
+                           axis + w.rank - kMaxSpatial, ", got window ", at,
+                           " wholly in the padding"));
+  }
+  return {};
 }
 
 Status expect_window(Node node, const Dims& spatial, const Dims& kernel, const Dims& dy) {

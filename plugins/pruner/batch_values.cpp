@@ -48,9 +48,7 @@ Status differentiate(tn_ctx* ctx,
   for (Value v : constants)
     wrt.push_back(v.name());
   nlohmann::json options{{"wrt", wrt}, {"output", kLoss}};
-  TN_TRY(pass, Component::create(ctx, "tenon.pass/1", "autodiff.grad", options.dump()));
-  StringSink report;
-  return Status(pass.table<tn_pass>()->run(pass.self(), graph, cancel.raw(), report.get()));
+  return run_pass(ctx, graph, "autodiff.grad", options.dump(), cancel.raw());
 }
 
 Result<BatchValues> BatchValues::flow(tn_ctx* ctx,

@@ -24,9 +24,7 @@ Status derive_again(tn_ctx* ctx,
     outputs.push_back(cat("grad/", v.name()));
   }
   nlohmann::json options{{"wrt", wrt}, {"outputs", outputs}};
-  TN_TRY(pass, Component::create(ctx, "tenon.pass/1", "autodiff.jvp", options.dump()));
-  StringSink report;
-  return Status(pass.table<tn_pass>()->run(pass.self(), graph, cancel.raw(), report.get()));
+  return run_pass(ctx, graph, "autodiff.jvp", options.dump(), cancel.raw());
 }
 
 // Gives each tangent its direction: these tensors, or, where there are none, the constants

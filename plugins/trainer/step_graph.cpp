@@ -288,11 +288,7 @@ Status apply_pass(tn_ctx* ctx,
                   const PassChoice& pass,
                   const Cancel& cancel,
                   std::string* report) {
-  TN_TRY(made, Component::create(ctx, "tenon.pass/1", pass.id, pass.options));
-  StringSink text;
-  Status ran(made.table<tn_pass>()->run(made.self(), graph, cancel.raw(), text.get()));
-  if (report) *report = text.text;
-  return std::move(ran).in(pass.id);
+  return run_pass(ctx, graph, pass.id, pass.options, cancel.raw(), report);
 }
 
 Result<StepGraph> make_step(const Recipe& recipe, StepSizes sizes, const Cancel& cancel) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions over whole arrays: reductions, and what goes along an axis.
+#include <algorithm>
 #include "call.hpp"
 
 namespace tenon::arrays {
@@ -40,7 +41,8 @@ Value variance(Call& c) {
   double count = 1;
   for (int64_t axis : axes)
     count *= static_cast<double>(x.size_of(axis));
-  return reduce("ReduceSum", squares, axes, c.flag(2)) / (count - correction);
+  // As NumPy and PyTorch do: of no more numbers than the correction, infinity or NaN.
+  return reduce("ReduceSum", squares, axes, c.flag(2)) / std::max(count - correction, 0.0);
 }
 Values index_of(Call& c) {
   Value x = c[0].is_bool() ? cast(c[0], TN_U8) : c[0];

@@ -117,7 +117,10 @@ class Candidates {
     }
     uint64_t made = 0;
     for (Value output : node.outputs()) {
-      if (output && output.type().kind != TN_KIND_TENSOR) return false;
+      if (!output) continue;
+      Type type = output.type();
+      if (type.kind != TN_KIND_TENSOR) return false;
+      if (settings_.integers_only && is_float(type.dtype)) return false;
       made += bytes_known(output);
     }
     return made <= bytes + static_cast<uint64_t>(settings_.max_bytes);

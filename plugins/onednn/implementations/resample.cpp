@@ -55,8 +55,10 @@ const char* read_axes(const Resample& r, void* const* pointers, Axes& axes) {
       a.out = integer_at(pointers[r.sizes], r.sizes_type, static_cast<int64_t>(i));
       a.scale = static_cast<double>(a.out) / static_cast<double>(a.in);
     } else {
-      a.scale = static_cast<double>(static_cast<const float*>(pointers[r.scales])[i]);
-      a.out = static_cast<int64_t>(std::floor(static_cast<double>(a.in) * a.scale));
+      const float scale = static_cast<const float*>(pointers[r.scales])[i];
+      a.scale = static_cast<double>(scale);
+      // In float, as shape inference has it.
+      a.out = static_cast<int64_t>(std::floor(static_cast<float>(a.in) * scale));
     }
     if (!(a.scale > kLeastScale)) return "a scale is not above 1/64";
     if (r.roi > 0) {

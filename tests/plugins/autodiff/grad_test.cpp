@@ -231,6 +231,27 @@ TEST_F(Grad, StopGradientAndCustomGradients) {
   EXPECT_THAT(results(applied(custom, "autodiff.grad"), {{1}})[0], ElementsAre(28));
 }
 
+// As files of exporters compute pads, by steps that shape inference does not follow.
+TEST_F(Grad, SizesThatTheGraphComputesAreKnownToTheRules) {
+  OwnedGraph f = parse(R"(graph {
+    input %x: f64[3]
+    %n: i64[1] = Shape(%x) @n
+    %none: i64[1] = Sub(%n, %n) @none
+    %pairs: i64[2] = Concat(%none, %n) {axis = 0} @pairs
+    constant %back: i64[1] = [-1]
+    constant %end: i64[1] = [-9]
+    constant %axis: i64[1] = [0]
+    %turned: i64[2] = Slice(%pairs, %back, %end, %axis, %back) @turned
+    constant %ints: i64[2] = [1, 0]
+    %shape: i64[2] = Mul(%turned, %ints) @shape
+    %wide: f64[*] = Pad(%x, %shape) @wide
+    %square: f64[*] = Mul(%wide, %wide) @square
+    %loss: f64[*] = ReduceSum(%square) {keepdims = 0} @loss
+    output loss = %loss
+  })");
+  EXPECT_THAT(results(applied(f, "autodiff.grad"), {{1, 2, 3}}), ElementsAre(Numbers{2, 4, 6}));
+}
+
 TEST_F(Grad, Errors) {
   EXPECT_THAT(refused("graph {\n input %x: f64[4]\n %y: f64[4] = Exp(%x) @e\n output y = %y\n}",
                       "autodiff.grad"),

@@ -76,6 +76,32 @@ TEST_F(FoldTest, ANodeThatCannotRunDoesNotKeepOthersFromFolding) {
   EXPECT_THAT(operators(apply(graph, "fusion.constants")), ElementsAre("Gather", "Add", "Add"));
 }
 
+// Sizes that a file computes become numbers; weights keep their names, also those made from others.
+TEST_F(FoldTest, ShapesFoldsIntegersAndLeavesWeights) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2, 4]
+  constant %w: f32[1, 4] = [1, 2, 3, 4]
+  constant %two: i64[] = [2]
+  constant %axis: i64[] = [1]
+  %shape: i64[2] = Shape(%x) @shape
+  %size: i64[] = Gather(%shape, %axis) @size
+  %half: i64[] = Div(%size, %two) @half
+  constant %one: i64[1] = [1]
+  %end: i64[1] = Reshape(%half, %one) @end
+  constant %begin: i64[1] = [0]
+  %twice: f32[1, 4] = Add(%w, %w) @twice
+  %sum: f32[2, 4] = Add(%x, %twice) @sum
+  %y: f32[2, ?] = Slice(%sum, %begin, %end, %one) @cut
+  output y = %y
+})");
+
+  OwnedGraph folded = apply(graph, "fusion.shapes");
+
+  EXPECT_THAT(operators(folded), ElementsAre("Add", "Add", "Slice"));
+  EXPECT_EQ(folded.view().find("end").constant().data<int64_t>()[0], 2);
+  EXPECT_TRUE(folded.view().find("w").is_constant());
+}
+
 TEST_F(FoldTest, RandomNumbersAreNoConstants) {
   OwnedGraph graph = parse(R"(graph {
   input %x: f32[2]

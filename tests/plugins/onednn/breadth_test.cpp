@@ -133,6 +133,12 @@ constexpr Case kCases[] = {
   %z: f32[1, 2, 4, 4] = Resize(%x, %n, %f) {mode = "cubic", antialias = 1} @n32
   output y = %y
   output z = %z)"},
+    {"NearestResizeToAProductOfFloats", R"(input %x: f32[1, 1, 10]
+  constant %n: f32[0] = []
+  constant %f: f32[3] = [1, 1, 2.3]
+  %y: f32[1, 1, 23] = Resize(%x, %n, %f) {mode = "nearest",
+    coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"} @n
+  output y = %y)"},
     {"NearestResizeByCorners", R"(input %x: f32[2, 1, 4, 3]
   constant %n: f32[0] = []
   constant %f: f32[0] = []

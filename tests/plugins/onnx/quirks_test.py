@@ -337,3 +337,37 @@ def test_files_over_2_gb_are_read(tenon, tmp_path):
         file.truncate(len(head) + n_bytes - 1)
     with pytest.raises(TenonError, match="is the file cut short"):
         tenon.load(tmp_path / "big.onnx")
+
+
+def test_a_list_that_a_body_takes_is_one_without_a_declaration(rewrite):
+    """As PyTorch writes EmbeddingBag: the inputs of the body have names alone."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Add", ["x", "x"], ["twice"]),
+            helper.make_node("SequenceInsert", ["list", "twice"], ["longer"]),
+            helper.make_node("Identity", ["go"], ["again"]),
+        ],
+        "body",
+        [onnx.ValueInfoProto(name=name) for name in ("i", "go", "list")],
+        [onnx.ValueInfoProto(name=name) for name in ("again", "longer")],
+    )
+    model = model_of(
+        [
+            helper.make_node("SequenceEmpty", [], ["none"]),
+            helper.make_node("Loop", ["n", "first", "none"], ["all"], body=body),
+            helper.make_node("ConcatFromSequence", ["all"], ["y"], axis=0),
+        ],
+        [info("x", [2])],
+        [info("y", None)],
+        [
+            numpy_helper.from_array(np.array(3), "n"),
+            numpy_helper.from_array(np.array(True), "first"),
+        ],
+    )
+
+    written = rewrite(model)
+
+    loop = next(n for n in written.graph.node if n.op_type == "Loop")
+    assert loop.attribute[0].g.input[2].type.HasField("sequence_type")
+    got = ReferenceEvaluator(written).run(None, {"x": np.array([1, 2], np.float32)})
+    np.testing.assert_array_equal(got[0], [2, 4, 2, 4, 2, 4])

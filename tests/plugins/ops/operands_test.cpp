@@ -58,6 +58,27 @@ INSTANTIATE_TEST_SUITE_P(
                           {"f32[1, 1, 5, 5]", "f32[1, 4]", "i64[1]"},
                           "%y: f32[*] = RoiAlign(%i0, %i1, %i2) {sampling_ratio = 2147483648}",
                           "sampling_ratio: expected at most 1024, got 2147483648"},
+                    Wrong{"PoolOfPadding",
+                          {"f32[1, 1, 5, 5]"},
+                          "%y: f32[*] = MaxPool(%i0) {kernel_shape = ints [2, 2], "
+                          "pads = ints [0, 0, 0, 2]}",
+                          "pads: expected less than the window along spatial axis 1, got window 5 "
+                          "wholly in the padding"},
+                    Wrong{"PoolOfPaddingInFront",
+                          {"f32[1, 1, 5, 5]"},
+                          "%y: f32[*] = AveragePool(%i0) {kernel_shape = ints [2, 2], "
+                          "pads = ints [2, 0, 0, 0]}",
+                          "pads: expected less than the window along spatial axis 0, got window 0 "
+                          "wholly in the padding"},
+                    Wrong{"PoolAroundItsInput",
+                          {"f32[1, 1, 1]"},
+                          "%y: f32[*] = LpPool(%i0) {kernel_shape = ints [2], "
+                          "dilations = ints [3], pads = ints [1, 2]}",
+                          "wholly in the padding"},
+                    Wrong{"ResizeByTwo",
+                          {"f32[1, 1, 4]", "f32[0]", "f32[3]", "i64[3]"},
+                          "%y: f32[*] = Resize(%i0, %i1, %i2, %i3)",
+                          "expected scales or sizes, got both: 3 and 3 numbers"},
                     Wrong{"ConvType",
                           {"f64[1, 3, 5, 5]", "f32[4, 3, 3, 3]"},
                           "%y: f64[*] = Conv(%i0, %i1)",

@@ -74,6 +74,20 @@ class Component {
   void* self_ = nullptr;
 };
 
+// Runs a pass on the graph itself, between edits; report: a JSON object, what it says of it.
+inline Status run_pass(tn_ctx* ctx,
+                       tn_graph* graph,
+                       std::string_view id,
+                       std::string_view options,
+                       const tn_cancel* cancel,
+                       std::string* report = nullptr) {
+  TN_TRY(pass, Component::create(ctx, "tenon.pass/1", id, options));
+  StringSink text;
+  Status ran(pass.table<tn_pass>()->run(pass.self(), graph, cancel, text.get()));
+  if (report) *report = text.text;
+  return std::move(ran).in(id);
+}
+
 // Text that stands for a component: an id of this role, or else a file that one of this role opens
 // by its option "path".
 inline Result<Component> component_named(tn_ctx* ctx,
