@@ -20,12 +20,14 @@ class Invariants {
   // Whether a step that does has made what is in this buffer: nothing may be written over it.
   bool is_kept(int buffer) const { return state_of(buffer) >= kMade; }
 
+  // Whether what is in this buffer is the same in each iteration.
+  bool is_steady(const Plan& plan, int buffer) const;
+
  private:
   enum State : uint8_t { kUntouched, kVaries, kMade, kMadeAndRead };
   State state_of(int buffer) const {
     return size_t(buffer) < states_.size() ? states_[size_t(buffer)] : kUntouched;
   }
-  bool is_steady(const Plan& plan, int buffer) const;
 
   size_t n_captured_;
   std::vector<State> states_;  // by buffer

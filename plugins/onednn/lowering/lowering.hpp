@@ -88,6 +88,10 @@ class Lowering {
   Weights& weights() { return store_; }
   Plan& plan() { return plan_; }
   const Buffer& buffer(const View& view) const { return plan_.buffers[view.buffer]; }
+  // In a loop's body, whether all iterations read the same there.
+  bool is_invariant(const View& view) const {
+    return options_.n_captured > 0 && invariants_.is_steady(plan_, view.buffer);
+  }
   bool is_constant_view(const View& view) const {
     return buffer(view).kind == Buffer::Kind::kConstant;
   }
