@@ -230,8 +230,8 @@ const char* Executable::execute(Slot& slot,
     if (call.step->loop) {
       RunRequest within = request;
       if (!may_stop) within.is_cancelled = nullptr;
-      const char* error =
-          run_loop(*call.step->loop, call.pointers.data(), call.loop_pointers.data(), within);
+      const char* error = run_loop(*call.step->loop, call.pointers.data(),
+                                   call.loop_pointers.data(), within, where);
       if (error != nullptr) return error;
     } else if (call.step->kernel_function) {
       const char* error = call.step->kernel_function(context, call.pointers.data());

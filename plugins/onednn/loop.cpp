@@ -66,7 +66,8 @@ class Iterations {
 const char* run_loop(const Loop& loop,
                      void* const* pointers,
                      void** room,
-                     const RunRequest& outer) {
+                     const RunRequest& outer,
+                     const Step** where) {
   Iterations iterations(loop, pointers, room);
   RunRequest request;
   request.inputs = iterations.inputs();
@@ -79,7 +80,7 @@ const char* run_loop(const Loop& loop,
     if (outer.is_cancelled != nullptr && outer.is_cancelled(outer.cancel)) return kCancelled;
     iterations.point_at(i);
     request.repeats = i > 0;
-    if (const char* error = loop.body->run(request)) return error;
+    if (const char* error = loop.body->run(request, where)) return error;
   }
   return nullptr;
 }
