@@ -144,6 +144,35 @@ TEST_F(FusionTest, ATransposedProductThatOthersReadOrWhoseWeightsAreConstantStay
   }
 }
 
+TEST_F(FusionTest, WhatBroadcastsNeedsNoExpand) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2, 1]
+  input %a: f32[2, 3]
+  constant %shape: i64[2] = [2, 3]
+  %e: f32[2, 3] = Expand(%x, %shape) @expand
+  %y: f32[2, 3] = Sub(%e, %a) @y
+  output y = %y
+})");
+
+  OwnedGraph simple = apply(graph, "fusion.broadcast");
+
+  EXPECT_THAT(operators(simple), ElementsAre("Sub"));
+  EXPECT_EQ(run(simple), run(graph));
+}
+
+TEST_F(FusionTest, AnExpandThatGivesTheResultItsShapeStays) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2, 1]
+  input %a: f32[1, 1]
+  constant %shape: i64[2] = [2, 3]
+  %e: f32[2, 3] = Expand(%x, %shape) @expand
+  %y: f32[2, 3] = Sub(%e, %a) @y
+  output y = %y
+})");
+
+  EXPECT_THAT(operators(apply(graph, "fusion.broadcast")), ElementsAre("Expand", "Sub"));
+}
+
 TEST_F(FusionTest, LeadingAxesAreNotJoinedForATransposeAlone) {
   OwnedGraph graph = parse(R"(graph {
   input %x: f32[2, 3, 4, 5]
