@@ -39,6 +39,13 @@ def setting(name: str, value: float) -> Any:
     return current().setting(name, value)
 
 
+def _without_memory(leaf: Any) -> Any:
+    """Of an array, its type and shape alone."""
+    if not isinstance(leaf, np.ndarray):
+        return leaf
+    return np.broadcast_to(np.zeros((), leaf.dtype), leaf.shape)
+
+
 class Step:
     """One step of training; call it with a batch. It gives the loss before the update.
 
@@ -52,7 +59,7 @@ class Step:
         step.parameters                          # the tree again, trained
 
     The parameters and what the optimizer keeps are states inside the plan: a step moves none of
-    them. Batches of another shape have a plan of their own, to which the states move. has_aux: the
+    them, and lets go of the arrays that it was given. Batches of another shape have a plan of their own, to which the states move. has_aux: the
     loss gives (loss, more), and so does the step. check_nan: FloatingPointError that names the node
     which made the first NaN of a step. joint: passes on forward and backward together, behind the
     gradient and in this order, with their options: {"autodiff.recompute": {}} keeps few values in
@@ -194,6 +201,8 @@ class Step:
                 plan.set_state(name, leaf)
                 if self._average:  # begins with the parameters themselves
                     plan.set_state(name + _AVERAGE, leaf)
+            # The plan has them now: the arrays that were given need not stay in memory.
+            self._parameters = tree.map_leaves(_without_memory, self._parameters)
             return
         for name in self._states:
             plan.set_state(name, before.get_state(name))
