@@ -197,12 +197,14 @@ class Step:
             model = next(model for p, model, _ in self._plans.values() if p is plan)
             self._states = [port.name for port in model.states]
             leaves, names, _ = tree.flatten(self._parameters, self._names[0])
-            for name, leaf in zip(names, leaves):
-                plan.set_state(name, leaf)
+            for i, name in enumerate(names):
+                plan.set_state(name, leaves[i])
                 if self._average:  # begins with the parameters themselves
-                    plan.set_state(name + _AVERAGE, leaf)
+                    plan.set_state(name + _AVERAGE, leaves[i])
             # The plan has them now: the arrays that were given need not stay in memory.
             self._parameters = tree.map_leaves(_without_memory, self._parameters)
+            leaves.clear()
+            _core.give_back_pages()
             return
         for name in self._states:
             plan.set_state(name, before.get_state(name))
