@@ -22,9 +22,10 @@ struct Chosen {
 // row: 25 operations or 8 bytes in a ns, whichever takes longer. Only ratios matter.
 std::vector<double> node_costs(const Joint& joint, const std::map<std::string, double>& times);
 
-// budget: bytes of the peak by these sizes. Cuts of several sizes are tried; for each of them the price of a
-// ns in bytes (keep_choice.hpp) is the highest whose choice is within the budget, and a knapsack of
-// segments fills what it leaves. OUT_OF_RANGE names the least budget where there is none.
+// budget: bytes of the peak by these sizes. Cuts of several sizes are tried; for each of them the
+// price of a ns in bytes (keep_choice.hpp) is the highest whose choice is within the budget, and a
+// knapsack of segments fills what it leaves. OUT_OF_RANGE names the least budget where there is
+// none.
 Result<Chosen> choose_within(const tn_graph* graph,
                              int64_t budget,
                              Sizes sizes,

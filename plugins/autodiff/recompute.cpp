@@ -71,7 +71,7 @@ class Recompute {
 
  private:
   std::vector<std::string> regions_;
-  double budget_ = 0;                    // bytes, or a share; 0: none
+  double budget_ = 0;  // bytes, or a share; 0: none
   Sizes sizes_;
   std::map<std::string, double> times_;  // ns by node
 };

@@ -4,9 +4,9 @@
 #include <chrono>
 
 #include "cpu.hpp"
+#include "loop.hpp"
 #include "lowering/concat_elision.hpp"
 #include "lowering/join_steps.hpp"
-#include "loop.hpp"
 #include "team/openmp.hpp"
 #include "team/team.hpp"
 #include "team_pool.hpp"

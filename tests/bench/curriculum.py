@@ -4,12 +4,13 @@
     scripts/fetch characters
     PYTHONPATH=build/release/python .venv/bin/python tests/bench/curriculum.py [--seeds 5]
 
-Plain: all windows of 64 symbols from the first step on. Curriculum: windows are cut to a length that
-grows from 8 to 64 over the first --grow of the steps (`sequence_length`). Both are trained for as
-many tokens, and judged on whole windows of texts by other authors behind every so many tokens.
-Tokens to one loss: where the curve, linear between two judgements, first reaches what the plain run
-of the same seed has reached behind a quarter, half and all of its tokens; the ratio is of the
-curriculum's tokens to the plain run's, with the 95 % interval of its mean over seeds (of logarithms).
+Plain: all windows of 64 symbols from the first step on. Curriculum: windows are cut to a length
+that grows from 8 to 64 over the first --grow of the steps (`sequence_length`). Both are trained for
+as many tokens, and judged on whole windows of texts by other authors behind every so many tokens.
+Tokens to one loss: where the curve, linear between two judgements, first reaches what the plain
+run of the same seed has reached behind a quarter, half and all of its tokens; the ratio is of the
+curriculum's tokens to the plain run's, with the 95 % interval of its mean over seeds (of
+logarithms).
 """
 
 import argparse

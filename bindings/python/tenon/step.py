@@ -59,11 +59,12 @@ class Step:
         step.parameters                          # the tree again, trained
 
     The parameters and what the optimizer keeps are states inside the plan: a step moves none of
-    them, and lets go of the arrays that it was given. Batches of another shape have a plan of their own, to which the states move. has_aux: the
-    loss gives (loss, more), and so does the step. check_nan: FloatingPointError that names the node
-    which made the first NaN of a step. joint: passes on forward and backward together, behind the
-    gradient and in this order, with their options: {"autodiff.recompute": {}} keeps few values in
-    between; `step.joint_reports` has their reports.
+    them, and lets go of the arrays that it was given. Batches of another shape have a plan of their
+    own, to which the states move. has_aux: the loss gives (loss, more), and so does the step.
+    check_nan: FloatingPointError that names the node which made the first NaN of a step. joint:
+    passes on forward and backward together, behind the gradient and in this order, with their
+    options: {"autodiff.recompute": {}} keeps few values in between; `step.joint_reports` has their
+    reports.
 
     accumulate: so many calls make one update, as one batch of all their samples does; a batch
     counts by the first axis of its first array. The learning rate's schedule goes by updates.

@@ -10,7 +10,7 @@
 namespace tenon::fusion {
 namespace {
 
-bool turns_matrices(Node node) {
+bool swaps_last_axes(Node node) {
   std::vector<int64_t> perm = node.attr_ints("perm");
   if (perm.empty()) return node.input(0).type().ranked && node.input(0).type().rank() == 2;
   size_t rank = perm.size();
@@ -24,9 +24,9 @@ bool is_computed(Value operand) {
   return !operand.is_constant() && !made_by(operand, "DequantizeLinear");
 }
 
-Result<Value> turned(Rewriter& rewriter, Value operand) {
+Result<Value> transposed(Rewriter& rewriter, Value operand) {
   Node before = made_by(operand, "Transpose");
-  if (before && turns_matrices(before)) return before.input(0);
+  if (before && swaps_last_axes(before)) return before.input(0);
   std::vector<int64_t> perm;
   for (size_t axis = 0; axis < operand.type().rank(); ++axis)
     perm.push_back(static_cast<int64_t>(axis));
@@ -36,19 +36,19 @@ Result<Value> turned(Rewriter& rewriter, Value operand) {
 
 Result<bool> rewrite(Rewriter& rewriter, Node node) {
   Node product = made_by(node.input(0), "MatMul");
-  if (!product || !is_private(node.input(0)) || !turns_matrices(node)) return false;
+  if (!product || !is_private(node.input(0)) || !swaps_last_axes(node)) return false;
   Value a = product.input(0), b = product.input(1);
   Type left = a.type(), right = b.type();
   if (!left.ranked || !right.ranked || left.rank() != right.rank() || left.rank() < 2) return false;
-  bool is_turned = false;
+  bool is_transposed = false;
   for (Value operand : {a, b}) {
     Node before = made_by(operand, "Transpose");
-    is_turned |= before && turns_matrices(before);
+    is_transposed |= before && swaps_last_axes(before);
     if (!is_computed(operand) || (before && !is_computed(before.input(0)))) return false;
   }
-  if (!is_turned) return false;
-  TN_TRY(first, turned(rewriter, b));
-  TN_TRY(second, turned(rewriter, a));
+  if (!is_transposed) return false;
+  TN_TRY(first, transposed(rewriter, b));
+  TN_TRY(second, transposed(rewriter, a));
   TN_TRY(made, rewriter.op("MatMul", {first, second}));
   return rewriter.replace_as(node, made, product.name());
 }

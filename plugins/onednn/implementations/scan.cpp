@@ -53,10 +53,9 @@ std::string refuse_scan(const Graph& graph, const Node& node) {
   if (has_other_axes(node)) return "slices along another axis than the first";
   if (!body->states.empty()) return "its body has states";
   const size_t n_inputs = form.n_states + form.n_scanned + form.n_captured;
-  const bool fits = form.n_scanned > 0 && node.inputs.size() == n_inputs &&
-                    body->inputs.size() == n_inputs &&
-                    body->outputs.size() == node.outputs.size() &&
-                    node.outputs.size() >= form.n_states;
+  const bool fits =
+      form.n_scanned > 0 && node.inputs.size() == n_inputs && body->inputs.size() == n_inputs &&
+      body->outputs.size() == node.outputs.size() && node.outputs.size() >= form.n_states;
   if (!fits) return "another number of inputs or outputs than its body";
   for (size_t i = 0; i < n_inputs; ++i) {
     if (node.inputs[i] == kNone) return "an absent input";
@@ -77,7 +76,8 @@ void lower_scan(Lowering& lowering, int index) {
   const Graph& graph = lowering.graph();
   const Node& node = graph.node(index);
   const ScanForm form(node);
-  if (!lowering.options().compile_body) throw CompileError(node.name + ": no compiler for its body");
+  if (!lowering.options().compile_body)
+    throw CompileError(node.name + ": no compiler for its body");
   auto loop = std::make_shared<Loop>();
   loop->n_states = form.n_states;
   loop->n_captured = form.n_captured;

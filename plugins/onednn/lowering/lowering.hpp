@@ -46,7 +46,8 @@ struct CompileOptions {
   // Of a loop's body: how many inputs, the last ones, are the same in each iteration.
   size_t n_captured = 0;
   // Compiles the body of a node, with these options and so many captured inputs. Empty: no body is.
-  std::function<std::shared_ptr<Executable>(const Graph& body, size_t n_captured)> compile_body = {};
+  std::function<std::shared_ptr<Executable>(const Graph& body, size_t n_captured)> compile_body =
+      {};
   // Called behind the last node that reads a constant. Steps may read it in place all the same.
   std::function<void(const void* data)> has_read = {};
   Weights::Identify identify = {};

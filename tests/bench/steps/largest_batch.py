@@ -147,7 +147,9 @@ def main() -> int:
                 if "failed" in ran:
                     line += f" {ran['failed']}"
                 else:
-                    line += f" {ran['peak_mb']:8.0f} ({ran['peak_mb'] * 2**20 / made['planned']:.3f})"
+                    line += (
+                        f" {ran['peak_mb']:8.0f} ({ran['peak_mb'] * 2**20 / made['planned']:.3f})"
+                    )
             print(line, flush=True)
     return 0
 
