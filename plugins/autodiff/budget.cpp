@@ -29,12 +29,15 @@ double estimated(Node node) {
 
 class Search {
  public:
-  Search(const tn_graph* graph, int64_t budget, const std::map<std::string, double>& times)
-      : graph_(graph), budget_(budget), times_(times) {}
+  Search(const tn_graph* graph,
+         int64_t budget,
+         Sizes sizes,
+         const std::map<std::string, double>& times)
+      : graph_(graph), budget_(budget), sizes_(sizes), times_(times) {}
 
   Result<Chosen> run() {
     Chosen nothing;
-    nothing.peak = least_ = planned_peak({graph_});
+    nothing.peak = least_ = sizes_.peak({graph_});
     if (nothing.peak <= budget_) return nothing;
     TN_TRY(cuts, cuts_to_try());
     std::optional<Chosen> best;
@@ -60,7 +63,7 @@ class Search {
     {
       TN_TRY(edit, Edit::begin(raw));
       TN_TRY(joint, Joint::of(edit.graph()));
-      Recomputation made(edit, std::move(joint));
+      Recomputation made(edit, std::move(joint), sizes_);
       TN_CHECK(use(made));
       TN_CHECK(edit.commit());
     }
@@ -135,7 +138,7 @@ class Search {
              made.keep(out.kept);
              return made.rewrite();
            }));
-    out.peak = planned_peak(copy.view());
+    out.peak = sizes_.peak(copy.view());
     least_ = std::min(least_, out.peak);
     return out;
   }
@@ -192,6 +195,7 @@ class Search {
 
   const tn_graph* graph_;
   int64_t budget_;
+  Sizes sizes_;
   const std::map<std::string, double>& times_;
   int64_t least_ = 0;
 };
@@ -209,8 +213,9 @@ std::vector<double> node_costs(const Joint& joint, const std::map<std::string, d
 
 Result<Chosen> choose_within(const tn_graph* graph,
                              int64_t budget,
+                             Sizes sizes,
                              const std::map<std::string, double>& times) {
-  return Search(graph, budget, times).run();
+  return Search(graph, budget, sizes, times).run();
 }
 
 }  // namespace tenon::autodiff

@@ -65,15 +65,17 @@ Value base_of(Value value) {
   return value;
 }
 
-int64_t bytes_of(Value value) {
+int64_t Sizes::of(Value value) const {
+  constexpr int64_t kSmall = 16384;  // elements; fewer stay in f32 (onednn: Lowering)
   Type type = value.type();
   int64_t count = 1;
   for (int64_t dim : type.dims)
     count *= std::max<int64_t>(dim, dim < 0 ? 1 : 0);
+  if (is_bf16 && type.dtype == TN_F32 && count >= kSmall && !value.is_output()) return 2 * count;
   return type.dtype == TN_DTYPE_NONE ? 0 : static_cast<int64_t>(tenon::bytes_of(type.dtype, count));
 }
 
-int64_t planned_peak(const Graph& graph) {
+int64_t Sizes::peak(const Graph& graph) const {
   std::vector<Node> nodes = graph.nodes();
   std::unordered_map<tn_value_id, size_t> last;
   for (size_t i = 0; i < nodes.size(); ++i)
@@ -86,8 +88,8 @@ int64_t planned_peak(const Graph& graph) {
     for (Value output : nodes[i].outputs()) {
       if (!output || base_of(output) != output) continue;
       auto found = last.find(output.id);
-      change[i] += bytes_of(output);
-      change[(found == last.end() ? i : found->second) + 1] -= bytes_of(output);
+      change[i] += of(output);
+      change[(found == last.end() ? i : found->second) + 1] -= of(output);
     }
   }
   int64_t alive = 0, most = 0;

@@ -33,9 +33,21 @@ class Joint {
 
 // What a value is a view of; itself where it is none.
 Value base_of(Value value);
-// Of a value in memory; sizes that are not known count as 1.
-int64_t bytes_of(Value value);
-// The most bytes of results that are alive at once when nodes run in the graph's order.
-int64_t planned_peak(const Graph& graph);
+// What results take in memory: as their types say, or as a plan of precision=bf16 keeps them, which
+// stores floats in two bytes where there are many.
+struct Sizes {
+  bool is_bf16 = false;
+
+  // Sizes of axes that are not known count as 1.
+  int64_t of(Value value) const;
+  // The most bytes of results that are alive at once when nodes run in the graph's order.
+  int64_t peak(const Graph& graph) const;
+};
+inline int64_t bytes_of(Value value) {
+  return Sizes{}.of(value);
+}
+inline int64_t planned_peak(const Graph& graph) {
+  return Sizes{}.peak(graph);
+}
 
 }  // namespace tenon::autodiff

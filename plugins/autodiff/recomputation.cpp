@@ -37,10 +37,11 @@ bool is_fixed(Node node) {
   return columns && columns->recompute == TN_RECOMPUTE_NEVER && !(row->traits & TN_OP_RANDOM);
 }
 
-Recomputation::Recomputation(const EditView& edit, Joint joint)
+Recomputation::Recomputation(const EditView& edit, Joint joint, Sizes sizes)
     : edit_(edit),
       builder_(edit),
       joint_(std::move(joint)),
+      sizes_(sizes),
       segment_(joint_.forward().size(), -1) {}
 
 void Recomputation::cut(const std::vector<int>& ends) {
@@ -85,7 +86,7 @@ std::vector<ForwardValue> Recomputation::forward_values() const {
     Node node = joint_.forward()[i];
     auto place = static_cast<int>(i);
     for (Value output : node.outputs())
-      if (output && base_of(output) == output) found[output.id] = {place, place, bytes_of(output)};
+      if (output && base_of(output) == output) found[output.id] = {place, place, sizes_.of(output)};
     for (Value input : node.inputs())
       if (input) use(found, input, [&](ForwardValue& v) { v.last_use = place; });
   }
@@ -121,7 +122,7 @@ std::vector<Recomputation::Inside> Recomputation::insides(const std::vector<doub
       number[value.id] = static_cast<int>(of.results.size());
       made.outputs.push_back(number[value.id]);
       of.results.push_back({static_cast<int>(i), k});
-      of.problem.values.push_back({bytes_of(value), is_read});
+      of.problem.values.push_back({sizes_.of(value), is_read});
     }
     of.problem.nodes.push_back(std::move(made));
   }

@@ -25,7 +25,7 @@ struct ForwardResult {
 
 class Recomputation {
  public:
-  Recomputation(const EditView& edit, Joint joint);
+  Recomputation(const EditView& edit, Joint joint, Sizes sizes);
 
   // What choose_cuts and candidate_cuts want to know.
   std::vector<ForwardValue> forward_values() const;
@@ -69,6 +69,7 @@ class Recomputation {
   const EditView& edit_;
   Builder builder_;
   Joint joint_;
+  Sizes sizes_;
   std::vector<int> segment_;  // of each forward node; -1: its results are kept
   std::set<ForwardResult> kept_;
   std::vector<Reader> readers_;

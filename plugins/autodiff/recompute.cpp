@@ -20,6 +20,7 @@ class Recompute {
     Recompute made;
     made.regions_ = options.texts("regions");
     made.budget_ = options.number("budget");
+    made.sizes_.is_bf16 = options.text("precision") == "bf16";
     if (made.budget_ > 0 && !made.regions_.empty())
       return invalid("option budget: expected it without option regions, which say what is kept");
     std::string times = options.text("times");
@@ -34,19 +35,19 @@ class Recompute {
   }
 
   Status run(tn_graph* graph, const Cancel&, Sink& report) {
-    int64_t before = planned_peak({graph});
+    int64_t before = sizes_.peak({graph});
     nlohmann::json summary;
     Chosen chosen;
     if (budget_ > 0) {
       double bytes = budget_ <= 1 ? budget_ * static_cast<double>(before) : budget_;
-      TN_TRY(within, choose_within(graph, static_cast<int64_t>(bytes), times_));
+      TN_TRY(within, choose_within(graph, static_cast<int64_t>(bytes), sizes_, times_));
       chosen = std::move(within);
     }
     {
       TN_TRY(edit, Edit::begin(graph));
       TN_TRY(joint, Joint::of(edit.graph()));
       std::vector<double> costs = node_costs(joint, times_);
-      Recomputation made(edit, std::move(joint));
+      Recomputation made(edit, std::move(joint), sizes_);
       if (!regions_.empty())
         TN_CHECK(made.by_regions(regions_));
       else if (budget_ > 0)
@@ -64,13 +65,14 @@ class Recompute {
       TN_CHECK(edit.commit());
     }
     summary["planned_peak_before"] = before;
-    summary["planned_peak"] = planned_peak({graph});
+    summary["planned_peak"] = sizes_.peak({graph});
     return report.write(summary.dump());
   }
 
  private:
   std::vector<std::string> regions_;
-  double budget_ = 0;                    // bytes, or a share; 0: none
+  double budget_ = 0;  // bytes, or a share; 0: none
+  Sizes sizes_;
   std::map<std::string, double> times_;  // ns by node
 };
 
@@ -84,4 +86,5 @@ TENON_PASS(recompute,
            R"({"properties": {
   "regions": {"type": "array", "items": {"type": "string"}, "description": "scopes whose values are computed again, each as one; none: segments by sqrt(n), cut where little crosses"},
   "budget": {"type": "number", "minimum": 0, "default": 0, "description": "the most bytes of results that are alive at once (planned_peak), or up to 1 a share of what they are without this pass: as little as possible is computed again for it; 0: as few bytes as possible"},
+  "precision": {"type": "string", "enum": ["fp32", "bf16"], "default": "fp32", "description": "of the plan that will run: what results take in memory"},
   "times": {"type": "object", "description": "milliseconds of nodes by name, as they were measured; others are estimated from their operations and bytes"}}})")

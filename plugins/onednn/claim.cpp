@@ -57,6 +57,15 @@ bool is_empty_by_data(const Graph& graph, const Node& node) {
   return reads_numbers;
 }
 
+std::string why_not_body(const Graph* body) {
+  if (body == nullptr) return {};
+  for (size_t i = 0; i < body->nodes.size(); ++i) {
+    std::string why = why_not(*body, static_cast<int>(i));
+    if (!why.empty()) return cat("node ", body->nodes[i].name, " of its body: ", why);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string why_not(const Graph& graph, int index) {
@@ -75,7 +84,8 @@ std::string why_not(const Graph& graph, int index) {
   if (is_empty_by_data(graph, node)) return "the result has no elements, as data say";
   const Handler& handler = *find_handler(node.op);
   if (std::string why = unusual_value(graph, node, handler.takes); !why.empty()) return why;
-  return handler.refuse(graph, node);
+  if (std::string why = handler.refuse(graph, node); !why.empty()) return why;
+  return why_not_body(graph.body_of(node).get());
 }
 
 std::vector<int> claim_group(const Graph& graph, int index) {

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "cpu.hpp"
+#include "loop.hpp"
 #include "lowering/concat_elision.hpp"
 #include "lowering/join_steps.hpp"
 #include "team/openmp.hpp"
@@ -18,6 +19,7 @@ struct Executable::Call {
   std::vector<dnnl::memory> memories;
   std::vector<dnnl_exec_arg_t> arguments;
   std::vector<void*> pointers;
+  std::vector<void*> loop_pointers;
 };
 
 struct Executable::Slot {
@@ -94,7 +96,7 @@ bool ids_meet(const dnnl::primitive& primitive) {
 // All states of a run change, or none: from the first that does, nothing may fail.
 bool commits_wholly(const Plan& plan) {
   for (size_t i = plan.first_commit; i < plan.steps.size(); ++i)
-    if (plan.steps[i].kernel_function && !plan.steps[i].always_succeeds) return false;
+    if (!plan.steps[i].primitive && !plan.steps[i].always_succeeds) return false;
   return true;
 }
 
@@ -112,6 +114,7 @@ Executable::Executable(const Graph& graph, const CompileOptions& options, Weight
   }
   elide_concats(plan_);
   join_steps(plan_);
+  if (options.n_captured > 0) hoist_invariants(plan_, options.n_captured);
   arena_ = lay_out_arena(plan_);
   for (const Step& step : plan_.steps)
     has_primitives_ = has_primitives_ || static_cast<bool>(step.primitive);
@@ -151,6 +154,7 @@ Executable::Slot* Executable::acquire() {
       patch(argument.place, call.memories.back().get(), nullptr);
     }
     call.pointers.resize(step.places.size());
+    if (step.loop) call.loop_pointers.resize(step.loop->n_pointers());
     for (size_t k = 0; k < step.places.size(); ++k) {
       const Place& place = step.places[k];
       if (place.buffer == kNone) continue;  // an absent input or output stays nullptr
@@ -215,15 +219,21 @@ const char* Executable::execute(Slot& slot,
   kernels::Parallel parallel = request.parallel;
   if (parallel.run == nullptr && threads_ > 1) parallel = team_pool(&threads_);
   kernels::Context context = kernels::make_context(level_, parallel);
-  for (size_t i = 0; i < slot.calls.size(); ++i) {
+  for (size_t i = request.repeats ? plan_.n_prologue : 0; i < slot.calls.size(); ++i) {
     Call& call = slot.calls[i];
     if (where != nullptr) *where = call.step;
     bool may_stop = request.is_cancelled != nullptr && i < plan_.first_commit;
-    if (may_stop && request.is_cancelled(request.cancel)) return "cancelled";
+    if (may_stop && request.is_cancelled(request.cancel)) return kCancelled;
     Clock::time_point begin = request.step_ns == nullptr ? Clock::time_point() : Clock::now();
     StepSpan span(request, call.step->name);
     team.set_ids_meet(call.ids_meet);
-    if (call.step->kernel_function) {
+    if (call.step->loop) {
+      RunRequest within = request;
+      if (!may_stop) within.is_cancelled = nullptr;
+      const char* error = run_loop(*call.step->loop, call.pointers.data(),
+                                   call.loop_pointers.data(), within, where);
+      if (error != nullptr) return error;
+    } else if (call.step->kernel_function) {
       const char* error = call.step->kernel_function(context, call.pointers.data());
       if (error != nullptr) return error;
     } else {

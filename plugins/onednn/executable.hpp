@@ -28,6 +28,8 @@ struct RunRequest {
   std::span<void* const> outputs;
   std::span<void* const> states = {};  // in the order of Graph::states
   void* workspace = nullptr;           // workspace_bytes(), 64-byte aligned
+  // Of a loop's body: captured inputs, and the workspace, are as the run before has left them.
+  bool repeats = false;
   kernels::Parallel parallel = {};
   std::vector<uint64_t>* step_ns = nullptr;  // when timing: [steps]
   bool (*is_cancelled)(const void*) = nullptr;
@@ -36,6 +38,9 @@ struct RunRequest {
   void (*span)(const void*, const std::string* name) = nullptr;
   const void* traced = nullptr;
 };
+
+// What a run returns that was cancelled.
+constexpr const char* kCancelled = "cancelled";
 
 class Executable {
  public:

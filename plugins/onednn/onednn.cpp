@@ -190,6 +190,9 @@ class OneDnn {
       if (n_packed_->load(std::memory_order_relaxed) != n_before) constants.has_been_read(data);
     };
     compile.identify = [&](const void* data) { return constants.identity(data); };
+    compile.compile_body = [&](const Graph& body, size_t n_captured) {
+      return compile_body(body, compile, n_captured);
+    };
     try {
       made->executable = std::make_unique<Executable>(graph, compile, *store_);
     } catch (const CompileError& error) {
@@ -244,6 +247,26 @@ class OneDnn {
   }
 
  private:
+  // With what its steps read in place.
+  std::shared_ptr<Executable> compile_body(Graph body,
+                                           const CompileOptions& around,
+                                           size_t n_captured) {
+    struct Body {
+      std::vector<Tensor> constants;
+      std::unique_ptr<Executable> executable;
+    };
+    rewrite(body);
+    Constants constants(body);
+    CompileOptions compile = around;
+    compile.n_captured = n_captured;
+    compile.has_read = {};
+    compile.identify = [&](const void* data) { return constants.identity(data); };
+    auto made = std::make_shared<Body>();
+    made->executable = std::make_unique<Executable>(body, compile, *store_);
+    made->constants = constants.read_in_place(made->executable->plan());
+    return {made, made->executable.get()};
+  }
+
   // Says it once in a process where bf16 was asked for and the plan is another.
   std::string precision_of(const Plan& plan, const CompileOptions& asked) const {
     if (plan.real_type == ElementType::kBf16) return "bf16";
@@ -310,9 +333,9 @@ class OneDnn {
     const Step* where = nullptr;
     const char* error = compiled.executable->run(request, &where);
     if (error != nullptr) {
-      bool cancelled = std::string_view(error) == "cancelled";
+      bool cancelled = std::string_view(error) == kCancelled;
       return {cancelled ? TN_CANCELLED : TN_INVALID_ARGUMENT,
-              cancelled ? "cancelled" : cat("onednn: node ", where->name, ": ", error)};
+              cancelled ? kCancelled : cat("onednn: node ", where->name, ": ", error)};
     }
     if (exec->flags & TN_EXEC_PROFILE) {
       std::lock_guard<std::mutex> lock(compiled.mutex);

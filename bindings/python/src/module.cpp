@@ -2,6 +2,10 @@
 // The native half of the package. Its Python half (tenon/) is what users see.
 #include <pybind11/stl.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "model.hpp"
 
 namespace tenon::python {
@@ -24,6 +28,13 @@ std::string text_from(const SessionPtr& session, Call call) {
   TextSink text;
   session->check(without_gil([&] { return call(session->raw(), text.get()); }));
   return text.text();
+}
+
+// Pages of freed arrays, which malloc keeps between what stays.
+void give_back_pages() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 void bind_session(py::module_& module) {
@@ -80,6 +91,7 @@ void bind_tensor(py::module_& module) {
 PYBIND11_MODULE(_core, module) {
   using namespace tenon::python;
   py::register_exception_translator(translate);
+  module.def("give_back_pages", give_back_pages);
   module.def("version", [] { return std::string(view(tenon_version())); });
   bind_session(module);
   bind_tensor(module);

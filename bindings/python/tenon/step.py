@@ -39,6 +39,13 @@ def setting(name: str, value: float) -> Any:
     return current().setting(name, value)
 
 
+def _without_memory(leaf: Any) -> Any:
+    """Of an array, its type and shape alone."""
+    if not isinstance(leaf, np.ndarray):
+        return leaf
+    return np.broadcast_to(np.zeros((), leaf.dtype), leaf.shape)
+
+
 class Step:
     """One step of training; call it with a batch. It gives the loss before the update.
 
@@ -52,11 +59,12 @@ class Step:
         step.parameters                          # the tree again, trained
 
     The parameters and what the optimizer keeps are states inside the plan: a step moves none of
-    them. Batches of another shape have a plan of their own, to which the states move. has_aux: the
-    loss gives (loss, more), and so does the step. check_nan: FloatingPointError that names the node
-    which made the first NaN of a step. joint: passes on forward and backward together, behind the
-    gradient and in this order, with their options: {"autodiff.recompute": {}} keeps few values in
-    between; `step.joint_reports` has their reports.
+    them, and lets go of the arrays that it was given. Batches of another shape have a plan of their
+    own, to which the states move. has_aux: the loss gives (loss, more), and so does the step.
+    check_nan: FloatingPointError that names the node which made the first NaN of a step. joint:
+    passes on forward and backward together, behind the gradient and in this order, with their
+    options: {"autodiff.recompute": {}} keeps few values in between; `step.joint_reports` has their
+    reports.
 
     accumulate: so many calls make one update, as one batch of all their samples does; a batch
     counts by the first axis of its first array. The learning rate's schedule goes by updates.
@@ -190,10 +198,14 @@ class Step:
             model = next(model for p, model, _ in self._plans.values() if p is plan)
             self._states = [port.name for port in model.states]
             leaves, names, _ = tree.flatten(self._parameters, self._names[0])
-            for name, leaf in zip(names, leaves):
-                plan.set_state(name, leaf)
+            for i, name in enumerate(names):
+                plan.set_state(name, leaves[i])
                 if self._average:  # begins with the parameters themselves
-                    plan.set_state(name + _AVERAGE, leaf)
+                    plan.set_state(name + _AVERAGE, leaves[i])
+            # The plan has them now: the arrays that were given need not stay in memory.
+            self._parameters = tree.map_leaves(_without_memory, self._parameters)
+            leaves.clear()
+            _core.give_back_pages()
             return
         for name in self._states:
             plan.set_state(name, before.get_state(name))

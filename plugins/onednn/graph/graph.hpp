@@ -4,6 +4,7 @@
 // made by the importer from a tn_graph, or by hand in tests, and is read only while it is compiled.
 // Constants are borrowed from whoever made the graph, but those that a rewrite has made (keeper).
 
+#include <map>
 #include <memory>
 
 #include "tenon/sdk/backend/graph.hpp"
@@ -35,6 +36,14 @@ struct Value : backend::Value {
 bool holds_zeros(const Value& value);
 
 struct Graph : backend::BasicGraph<Value, Node> {
+  // What control-flow nodes repeat, by the id of the node in its tn_graph.
+  std::map<tn_node_id, std::shared_ptr<const Graph>> bodies;
+
+  // nullptr: the node has none.
+  std::shared_ptr<const Graph> body_of(const Node& node) const {
+    auto found = bodies.find(node.source.id);
+    return found == bodies.end() ? nullptr : found->second;
+  }
   int add_input(std::string name, ElementType type, Dims dims);
   int add_constant(std::string name, ElementType type, Dims dims, const void* data);
 };

@@ -70,8 +70,13 @@ Result<Graph> import_graph(const tn_graph* source) {
     value.is_known = false;
     value.dims.clear();
   }
-  for (Node& node : graph.nodes)
+  for (Node& node : graph.nodes) {
     if (is_unusual_quantization(graph, node)) node.op += ".any";
+    const tn_any body = node.source.attr("body");
+    if (body.tag != TN_ANY_GRAPH) continue;
+    TN_TRY(made, import_graph(static_cast<const tn_graph*>(body.v.p)));
+    graph.bodies[node.source.id] = std::make_shared<Graph>(std::move(made));
+  }
   return std::move(graph);
 }
 

@@ -63,6 +63,7 @@ constexpr Handler kHandlers[] = {
     {"ReduceSumSquare", refuse_reduce, lower_reduce, kAnyType | kEmpty},
     {"Reshape", refuse_reshape, lower_reshape, kAnyType},
     {"Resize", refuse_resize, lower_resize, kEmpty},
+    {"Scan", refuse_scan, lower_scan, kAnyType},
     {"ScatterElements", refuse_scatter, lower_scatter, kAnyType},
     {"ScatterND", refuse_scatter, lower_scatter, kAnyType},
     {"Shape", refuse_shape, lower_shape, kAnyType | kEmpty | kNarrow},

@@ -8,12 +8,16 @@ namespace tenon::onednn {
 
 backend::Lives lives_of(const Plan& plan) {
   backend::Lives lives(plan.buffers.size());
-  for (size_t step = 0; step < plan.steps.size(); ++step) {
-    for (const Argument& argument : plan.steps[step].arguments)
+  auto touch = [&](const Step& of, size_t step) {
+    for (const Argument& argument : of.arguments)
       lives.touch(argument.place.buffer, step);
-    for (const Place& place : plan.steps[step].places)
+    for (const Place& place : of.places)
       lives.touch(place.buffer, step);
-  }
+  };
+  for (size_t step = 0; step < plan.steps.size(); ++step)
+    touch(plan.steps[step], step);
+  for (size_t step = 0; step < plan.n_prologue; ++step)
+    touch(plan.steps[step], plan.steps.size() - 1);
   return lives;
 }
 

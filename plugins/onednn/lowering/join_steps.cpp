@@ -21,6 +21,7 @@ class Run {
   bool is_empty() const { return steps_.empty(); }
   bool takes(const Step& step) const {
     if (!step.pointwise) return false;
+    if (!steps_.empty() && steps_[0].is_invariant != step.is_invariant) return false;
     for (size_t i = 0; i < step.places.size(); ++i) {
       int buffer = step.places[i].buffer;
       bool is_written = i >= step.n_sources;

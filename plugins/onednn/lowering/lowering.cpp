@@ -215,7 +215,8 @@ View Lowering::read_real(int value) {
 }
 
 bool Lowering::dies_with(const View& dying, int node) const {
-  return plan_.buffers[dying.buffer].kind == Buffer::Kind::kArena && !is_read_after(dying, node);
+  return plan_.buffers[dying.buffer].kind == Buffer::Kind::kArena &&
+         !invariants_.is_kept(dying.buffer) && !is_read_after(dying, node);
 }
 
 bool Lowering::is_read_after(const View& dying, int node) const {

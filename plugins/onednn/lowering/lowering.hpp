@@ -17,6 +17,7 @@
 
 #include "cpu.hpp"
 #include "graph/graph.hpp"
+#include "loop_invariants.hpp"
 #include "plan.hpp"
 #include "weight_store.hpp"
 
@@ -42,6 +43,11 @@ struct CompileOptions {
   std::vector<std::string> without = {};  // implementations that no node may choose
   // Whether a state's new value may replace the old one before the last step.
   bool replaces_states = true;
+  // Of a loop's body: how many inputs, the last ones, are the same in each iteration.
+  size_t n_captured = 0;
+  // Compiles the body of a node, with these options and so many captured inputs. Empty: no body is.
+  std::function<std::shared_ptr<Executable>(const Graph& body, size_t n_captured)> compile_body =
+      {};
   // Called behind the last node that reads a constant. Steps may read it in place all the same.
   std::function<void(const void* data)> has_read = {};
   Weights::Identify identify = {};
@@ -69,7 +75,8 @@ class Lowering {
         options_(options),
         store_(store, options_.identify),
         states_(graph.values.size()),
-        node_done_(graph.nodes.size(), false) {
+        node_done_(graph.nodes.size(), false),
+        invariants_(options_.n_captured) {
     options_.bf16 = options_.bf16 && computes_in_bf16();
     plan_.real_type = real_type();
   }
@@ -82,6 +89,10 @@ class Lowering {
   Weights& weights() { return store_; }
   Plan& plan() { return plan_; }
   const Buffer& buffer(const View& view) const { return plan_.buffers[view.buffer]; }
+  // In a loop's body, whether all iterations read the same there.
+  bool is_invariant(const View& view) const {
+    return options_.n_captured > 0 && invariants_.is_steady(plan_, view.buffer);
+  }
   bool is_constant_view(const View& view) const {
     return buffer(view).kind == Buffer::Kind::kConstant;
   }
@@ -154,7 +165,10 @@ class Lowering {
   const std::vector<std::string>& without() const { return options_.without; }
 
   // ---- steps ----
-  void add_step(Step step) { plan_.steps.push_back(std::move(step)); }
+  void add_step(Step step) {
+    if (options_.n_captured > 0) step.is_invariant = invariants_.add(plan_, step);
+    plan_.steps.push_back(std::move(step));
+  }
   // Adds the primitive with scratch memory for its scratchpad.
   void add_primitive(std::string name,
                      const char* kernel,
@@ -198,6 +212,7 @@ class Lowering {
   std::shared_ptr<Choice> choice_;
   std::map<std::pair<int, std::string>, Place> kept_;
   std::vector<ConcatRoom> concat_rooms_;
+  Invariants invariants_;
 };
 
 inline Place place_of(const View& view) {

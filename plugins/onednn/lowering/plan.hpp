@@ -59,6 +59,29 @@ struct Choice {
   std::vector<Refusal> refusals;
 };
 
+class Executable;
+
+// What a step does that repeats a plan of its own, as a Scan does. The body's inputs are states,
+// slices of what is scanned, and what is captured; its outputs are states and slices of what is
+// collected. Places of the step: the first states, scanned, captured; the last states, collected;
+// then another buffer for each state and the body's workspace.
+struct Loop {
+  struct Slices {
+    int64_t bytes = 0;  // of one
+    bool is_reversed = false;
+  };
+  std::shared_ptr<Executable> body;
+  int64_t length = 0;  // at least 1
+  size_t n_states = 0;
+  std::vector<Slices> scanned = {};
+  std::vector<Slices> collected = {};
+  size_t n_captured = 0;
+
+  size_t n_inputs() const { return n_states + scanned.size() + n_captured; }
+  size_t n_outputs() const { return n_states + collected.size(); }
+  size_t n_pointers() const { return n_inputs() + n_outputs(); }
+};
+
 struct Step {
   std::string name = {};    // of the node, for people
   std::string op = {};      // of the node
@@ -66,9 +89,10 @@ struct Step {
   std::shared_ptr<const Choice> choice = {};  // shared by the node's steps; empty: there is one way
   double flops = 0;
   double bytes = 0;
-  dnnl::primitive primitive = {};  // empty: `kernel_function` runs
+  dnnl::primitive primitive = {};  // empty: `kernel_function` or `loop` runs
   std::vector<Argument> arguments = {};
   KernelFunction kernel_function = {};
+  std::shared_ptr<const Loop> loop = {};  // neither of both: a plan of its own is repeated
   std::vector<Place> places = {};
   // Of a step that is one pointwise group: places are its sources, then its targets.
   std::shared_ptr<const kernels::PointwisePlan> pointwise = {};
@@ -77,6 +101,7 @@ struct Step {
   // then the result's.
   std::vector<int64_t> end_to_end = {};
   bool always_succeeds = false;  // no data makes it fail; primitives never do
+  bool is_invariant = false;     // of a loop's body: makes the same in each iteration
 };
 
 struct Plan {
@@ -86,6 +111,8 @@ struct Plan {
   std::vector<int> output_buffers;  // by position
   // States are written from this step on: a run that fails or is cancelled leaves all as they were.
   size_t first_commit = SIZE_MAX;
+  // Of a loop's body: so many steps, the first ones, need no second iteration.
+  size_t n_prologue = 0;
   int n_reorders = 0;
   ElementType real_type =
       ElementType::kF32;      // in which floating-point numbers are kept between steps
@@ -101,7 +128,7 @@ struct Plan {
   }
 };
 
-// From the first step that touches each buffer to the last.
+// From the first step that touches each buffer to the last; what the prologue makes, to the end.
 backend::Lives lives_of(const Plan& plan);
 // Gives every arena buffer an offset over the steps that use it. Throws CompileError.
 tn_arena_size lay_out_arena(Plan& plan);

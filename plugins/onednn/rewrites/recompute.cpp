@@ -90,11 +90,11 @@ class Recomputing {
     return *reader;
   }
 
-  // Whether the value is there at `reader` anyway, or takes little.
+  // Whether the value is there at `reader` anyway, or takes little, as the bytes of a Cast.
   bool stays(int input, int reader, int64_t saved) const {
     const Value& value = graph_.values[input];
     if (value.producer == kNone) return true;
-    return value.bytes() * 16 <= saved || (!value.users.empty() && value.users.back() >= reader);
+    return value.bytes() * 4 <= saved || (!value.users.empty() && value.users.back() >= reader);
   }
 
   void insert(const std::vector<Repeat>& repeats, int peak) {

@@ -9,6 +9,7 @@
 #include "expand.hpp"
 #include "join_activations.hpp"
 #include "join_signs.hpp"
+#include "late_casts.hpp"
 #include "late_scores.hpp"
 #include "many_inputs.hpp"
 #include "recompute.hpp"
@@ -24,6 +25,7 @@ void rewrite(Graph& graph) {
   join_signs(graph);
   quantize_early(graph);
   reduce_early(graph);
+  delay_casts(graph);
   delay_scores(graph);
   cut_batches(graph);
   recompute(graph);  // last: the order of nodes says which moment needs the most memory

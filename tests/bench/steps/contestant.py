@@ -6,7 +6,8 @@
                 [--seconds 5]
 
 first_s: from the start of the process to the end of the first step. peak_mb: the most memory that
-the process ever held, less what it held after its imports. losses: of the first steps, so that a
+the process ever held, less what it held after its imports; the weights that the network was drawn
+with are let go before the first step. losses: of the first steps, so that a
 reader sees that all engines train the same network.
 """
 
@@ -69,6 +70,7 @@ def main() -> int:
     network = networks.NETWORKS[args.network]()
     batch = network.batch(np.random.default_rng(0))
     step = engine.make_step(network, args.engine, args.precision, args.threads)
+    network.weights.trained.clear()  # no engine's memory: the step has them
     losses = [step(*batch)]
     first = seconds_alive()
     losses += [step(*batch) for _ in range(args.warmup - 1)]

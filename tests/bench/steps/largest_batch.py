@@ -8,13 +8,14 @@ mixed precision; recompute: autodiff.recompute by sqrt(n); compress: autodiff.co
 with recompute and compress behind it. planned: results, packed weights, parameters, what the
 optimizer keeps, and the batch, as the plan has them. The largest batch is found by doubling and
 bisection. activations: the arena at the smallest batch of `--at`, beside that of fp32.
---run takes two steps with the batch that was found and prints the most memory of the process less
-what it had after its imports.
+--run takes two steps with the batch that was found and prints the most memory of the
+process less what it had behind a small network's step.
 """
 
 import argparse
 import functools
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -47,7 +48,9 @@ def step_of(network: str, way: str, count: int, threads: int):
     precision, joint = WAYS[way]
     made = MADE[network](count)
     step = tenon_ops.make_step(made, "tenon", precision, threads, joint)
-    return step, made.batch(np.random.default_rng(0)), made.weights.running, precision
+    batch, running = made.batch(np.random.default_rng(0)), made.weights.running
+    made.weights.trained.clear()
+    return step, batch, running, precision
 
 
 def planned(network: str, way: str, threads: int, count: int) -> tuple[int, int]:
@@ -87,7 +90,13 @@ def one(args) -> dict:
 
 
 def run(args) -> dict:
+    import tenon_ops
+
     network, way = args.one
+    small = networks.mlp((8, 8, 2), 4)  # loads the plugins, which are no part of a plan
+    tenon_ops.make_step(small, "tenon", WAYS[way][0], args.threads)(
+        *small.batch(np.random.default_rng(0))
+    )
     before = held_mb()
     step, batch, _, _ = step_of(network, way, args.run_batch, args.threads)
     losses = [step(*batch) for _ in range(2)]
@@ -97,7 +106,9 @@ def run(args) -> dict:
 
 def child(network: str, way: str, more: list[str]) -> dict:
     command = [sys.executable, *sys.argv, "--one", network, way, *more]
-    done = subprocess.run(command, capture_output=True, text=True)
+    # Arrays of this script that were freed would stay in malloc's heap, beside the plan's memory.
+    env = {**os.environ, "MALLOC_MMAP_THRESHOLD_": str(2**20)}
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
     if done.returncode != 0:
         return {"failed": (done.stderr.strip().splitlines() or ["no message"])[-1]}
     return json.loads(done.stdout.splitlines()[-1])
@@ -133,7 +144,12 @@ def main() -> int:
             line += f" {made['arena'] / base['arena']:9.2f}x"
             if args.run:
                 ran = child(network, way, ["--run-batch", str(made["batch"])])
-                line += f" {ran['peak_mb']:8.0f}" if "peak_mb" in ran else f" {ran['failed']}"
+                if "failed" in ran:
+                    line += f" {ran['failed']}"
+                else:
+                    line += (
+                        f" {ran['peak_mb']:8.0f} ({ran['peak_mb'] * 2**20 / made['planned']:.3f})"
+                    )
             print(line, flush=True)
     return 0
 

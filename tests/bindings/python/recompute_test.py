@@ -160,6 +160,18 @@ def test_a_budget_is_kept_without_a_change_of_a_bit(f):
     assert costs[0] > 0 and costs[-1] == 0
 
 
+def test_a_budget_is_judged_by_the_plan_that_will_run():
+    def peak(**given):
+        step = with_budget(block, budget=1, **given)
+        step.trace(np.tile(X, (64, 1)))
+        return step.joint_reports["autodiff.recompute"]["planned_peak_before"]
+
+    assert 0.5 <= peak(precision="bf16") / peak() < 0.75
+    assert peak(precision="fp32") == peak()
+    with pytest.raises(tn.InvalidArgument, match="precision: expected"):
+        peak(precision="half")
+
+
 def test_a_budget_in_bytes_keeps_what_was_measured_as_dear():
     plain, _ = tn.Step(network(block), WEIGHTS, tn.optim.sgd(lr=0.1)).trace(X)
     products = re.findall(r"= MatMul\(.*@(\S+)", plain.text())[: 2 * LAYERS]

@@ -2,6 +2,7 @@
 """Every optimizer, loss and option of an update, by name."""
 
 import json
+import weakref
 
 import numpy as np
 import pytest
@@ -34,6 +35,17 @@ def test_each_optimizer_goes_down_and_its_state_moves(word):
     step.set_state(kept)
     assert step(x, y) == first[0]
     assert all(np.array_equal(step.state()[name], value) for name, value in first[1].items())
+
+
+def test_a_step_lets_go_of_the_arrays_it_was_given():
+    x, y, start = rows()
+    given = weakref.ref(start["w"])
+    step = tn.Step(squares, start, "adamw")
+    first = step(x, y)
+    del start
+    assert given() is None
+    assert step.parameters["w"].shape == (3, 1)
+    assert step(x[:5], y[:5]) != first  # of another shape, traced without them
 
 
 def rows(n=24):

@@ -85,6 +85,94 @@ TEST_F(FusionTest, TransposesThatUndoEachOtherVanish) {
   EXPECT_EQ(run(simple), run(graph));
 }
 
+TEST_F(FusionTest, TheGradientOfATransposedWeightIsMadeInTheWeightsLayout) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[7, 3]
+  input %g: f32[7, 4]
+  %t: f32[3, 7] = Transpose(%x) {perm = ints [1, 0]} @t
+  %p: f32[3, 4] = MatMul(%t, %g) @product
+  %w: f32[4, 3] = Transpose(%p) {perm = ints [1, 0]} @turn
+  %y: f32[4, 3] = Neg(%w) @y
+  output y = %y
+})");
+
+  OwnedGraph simple = apply(graph, "fusion.default");
+
+  EXPECT_THAT(operators(simple), ElementsAre("Transpose", "MatMul", "Neg"));
+  EXPECT_THAT(text(simple), HasSubstr("@product"));
+  EXPECT_THAT(run(simple), Pointwise(testing::FloatEq(), run(graph)));
+}
+
+TEST_F(FusionTest, ATransposeInTheRightOperandServesAsWell) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2, 5, 3]
+  input %g: f32[2, 4, 3]
+  %t: f32[2, 3, 4] = Transpose(%g) {perm = ints [0, 2, 1]} @t
+  %p: f32[2, 5, 4] = MatMul(%x, %t) @product
+  %y: f32[2, 4, 5] = Transpose(%p) {perm = ints [0, 2, 1]} @turn
+  output y = %y
+})");
+
+  OwnedGraph simple = apply(graph, "fusion.product_transpose");
+
+  EXPECT_THAT(operators(simple), ElementsAre("Transpose", "MatMul"));
+  EXPECT_THAT(run(simple), Pointwise(testing::FloatEq(), run(graph)));
+}
+
+TEST_F(FusionTest, ATransposedProductThatOthersReadOrWhoseWeightsAreConstantStays) {
+  OwnedGraph shared = parse(R"(graph {
+  input %x: f32[7, 3]
+  input %g: f32[7, 4]
+  %t: f32[3, 7] = Transpose(%x) {perm = ints [1, 0]} @t
+  %p: f32[3, 4] = MatMul(%t, %g) @product
+  %y: f32[4, 3] = Transpose(%p) {perm = ints [1, 0]} @turn
+  output y = %y
+  output p = %p
+})");
+  OwnedGraph weighted = parse(R"(graph {
+  input %x: f32[2, 3]
+  constant %w: f32[2, 2] = [1, 2, 3, 4]
+  %t: f32[3, 2] = Transpose(%x) {perm = ints [1, 0]} @t
+  %p: f32[3, 2] = MatMul(%t, %w) @product
+  %y: f32[2, 3] = Transpose(%p) {perm = ints [1, 0]} @turn
+  output y = %y
+})");
+
+  for (const OwnedGraph* graph : {&shared, &weighted}) {
+    EXPECT_THAT(operators(apply(*graph, "fusion.product_transpose")),
+                ElementsAre("Transpose", "MatMul", "Transpose"));
+  }
+}
+
+TEST_F(FusionTest, WhatBroadcastsNeedsNoExpand) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2, 1]
+  input %a: f32[2, 3]
+  constant %shape: i64[2] = [2, 3]
+  %e: f32[2, 3] = Expand(%x, %shape) @expand
+  %y: f32[2, 3] = Sub(%e, %a) @y
+  output y = %y
+})");
+
+  OwnedGraph simple = apply(graph, "fusion.broadcast");
+
+  EXPECT_THAT(operators(simple), ElementsAre("Sub"));
+  EXPECT_EQ(run(simple), run(graph));
+}
+
+TEST_F(FusionTest, AnExpandThatGivesTheResultItsShapeStays) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2, 1]
+  input %a: f32[1, 1]
+  constant %shape: i64[2] = [2, 3]
+  %e: f32[2, 3] = Expand(%x, %shape) @expand
+  %y: f32[2, 3] = Sub(%e, %a) @y
+  output y = %y
+})");
+
+  EXPECT_THAT(operators(apply(graph, "fusion.broadcast")), ElementsAre("Expand", "Sub"));
+}
+
 TEST_F(FusionTest, LeadingAxesAreNotJoinedForATransposeAlone) {
   OwnedGraph graph = parse(R"(graph {
   input %x: f32[2, 3, 4, 5]

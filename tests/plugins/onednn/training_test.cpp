@@ -255,6 +255,36 @@ TEST_F(LargeMeans, AreReadAsTheyAreKeptInBf16Too) {
     expect_near(got.outputs[i], want.outputs[i], 0.02);
 }
 
+// A loss of labels, and its gradient: a float for each label would be half of what is in memory.
+constexpr const char* kLabels = R"(graph {
+  input %x: f32[64, 3000]
+  input %label: i64[64, 1]
+  input %seed: f32[64, 1]
+  input %classes: i64[3000]
+  constant %last: i64[1] = [-1]
+  %hit: bool[64, 3000] = Equal(%label, %classes) @equal
+  %one: f32[64, 3000] = Cast(%hit) {to = dtype f32} @one_hot
+  %log: f32[64, 3000] = LogSoftmax(%x) {axis = -1} @log
+  %kept: f32[64, 3000] = Mul(%log, %one) @kept
+  %loss: f32[64, 1] = ReduceSum(%kept, %last) {keepdims = 1} @loss
+  %back: f32[64, 3000] = Mul(%seed, %one) @back
+  %sum: f32[64, 1] = ReduceSum(%back, %last) {keepdims = 1} @sum
+  %p: f32[64, 3000] = Exp(%log) @exp
+  %scaled: f32[64, 3000] = Mul(%p, %sum) @scaled
+  %dx: f32[64, 3000] = Sub(%back, %scaled) @dx
+  output loss = %loss
+  output dx = %dx
+})";
+
+using Labels = BothBackends;
+
+TEST_F(Labels, AreBytesUntilTheyAreRead) {
+  expect_same(kLabels);
+  const Outcome got = run(parse(kLabels), {{"backend", "onednn"}});
+  for (const json& layer : got.plan["partitions"][0]["layers"])
+    EXPECT_NE(layer["name"], "one_hot") << "a layer of its own";
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases,
                          Training,
                          testing::ValuesIn(kCases),
