@@ -29,8 +29,8 @@ Status read_form(Layer* layer) {
   layer->weight_input = static_cast<uint64_t>(product.weight);
   layer->bias = product.bias;
   std::optional<LayerForm> form = layer_form(layer->node, layer->act, layer->weight_input);
-  if (!form || form->is_stack)
-    return unsupported("its row does not say that it is a product or a convolution");
+  if (!form) return unsupported("its row does not say that it is a product or a convolution");
+  if (form->is_stack) return unsupported("its weight is a stack of matrices: expected one matrix");
   layer->form = *form;
   layer->group = std::max<int64_t>(form->groups, 1);
   layer->is_conv = form->slides || !form->window.empty();

@@ -18,6 +18,7 @@ struct Settings {
   std::string scope;            // only nodes of this scope and below; empty: all
   int64_t max_bytes = 1 << 24;  // of a folded constant, beyond what it is made from
   bool integers_only = false;   // folded constants are integers and truth values, no weights
+  bool keeps_shared = false;    // a constant that other nodes read too is not what goes for it
 
   static Settings from(tn_ctx* ctx, const Options& options);
   bool covers(Node node) const;
@@ -62,7 +63,9 @@ class RulePass {
   "\"only nodes of this scope and below; empty is all\"}"
 #define FUSION_BYTES_OPTION \
   "\"max_bytes\": {\"type\": \"integer\", \"default\": 16777216, \"minimum\": 0, \"description\": " \
-  "\"a folded constant may be larger than what it is made from by so many bytes\"}"
+  "\"a folded constant may be larger than what it is made from by so many bytes\"}, " \
+  "\"shared\": {\"type\": \"string\", \"enum\": [\"copy\", \"keep\"], \"default\": \"copy\", \"description\": " \
+  "\"keep: constants that other nodes read too count as nothing that a folded one is made from, so that no large weight is stored twice\"}"
 // clang-format on
 
 #define FUSION_DECLARE_RULE(word) extern "C" const tenon::fusion::Rule tenon_fusion_rule_##word;

@@ -9,11 +9,11 @@
 namespace tenon::ops::attention {
 namespace {
 
-// The parts of the decomposition, where all shapes are known.
+// The parts of the decomposition, where all sizes but the batch are known.
 struct Parts {
   EditView edit;
   Node node;
-  std::array<int64_t, 4> q, k, v;  // [b, heads, s, d], the keys with the past
+  std::array<int64_t, 4> q, k, v;  // [b or -1, heads, s, d], the keys with the past
 
   Result<Value> number(double x) const {
     Builder b(edit);
@@ -43,7 +43,8 @@ struct Parts {
     if (times == 1) return x;
     TN_TRY(axis, edit.ints({2}));
     TN_TRY(wide, edit.op("Unsqueeze", {x, axis}));
-    TN_TRY(shape, edit.ints({dims[0], dims[1], times, dims[2], dims[3]}));
+    int64_t batch = dims[0] < 0 ? 1 : dims[0];  // 1 leaves an axis as it is
+    TN_TRY(shape, edit.ints({batch, dims[1], times, dims[2], dims[3]}));
     TN_TRY(all, edit.op("Expand", {wide, shape}));
     return reshape(all, {dims[0], q[1], dims[2], dims[3]});
   }
@@ -92,17 +93,20 @@ Result<Parts> parts_of(EditView edit, Node node) {
   for (uint64_t i : {kQ, kK, kV}) {
     std::optional<Dims> dims = heads_of(node.input(i).type(), node.attr_int(counts[i]));
     for (size_t d = 0; d < 4; ++d) {
-      if (!dims || !(*dims)[d].known()) return unsupported("decomposed only with known shapes");
-      (*all[i])[d] = *(*dims)[d].value;
+      bool is_open = dims && d == 0 && !(*dims)[d].known();
+      if (!dims || (!is_open && !(*dims)[d].known()))
+        return unsupported("decomposed only with known sizes of all axes but the batch");
+      (*all[i])[d] = is_open ? -1 : *(*dims)[d].value;
     }
   }
   Type past = node.input(kPastKey).type(), mask = node.input(kMask).type();
   if (node.input(kPastKey)) {
-    if (!past.is_static()) return unsupported("decomposed only with known shapes");
+    if (!past.ranked || past.rank() != 4 || past.dims[2] < 0)
+      return unsupported("decomposed only with a past of known length");
     out.k[2] += past.dims[2], out.v[2] += past.dims[2];
   }
   bool whole =
-      !node.input(kMask) || (mask.is_static() && mask.rank() > 0 && mask.dims.back() == out.k[2]);
+      !node.input(kMask) || (mask.ranked && mask.rank() > 0 && mask.dims.back() == out.k[2]);
   bool windows =
       node.attr_int("left_window_size", -1) >= 0 || node.attr_int("right_window_size", -1) >= 0;
   if (!whole || windows || node.input(kLengths))

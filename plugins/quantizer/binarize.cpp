@@ -3,7 +3,11 @@
 // Bulat and Tzimiropoulos, BMVC 2019): y = (sign(x) * sign(W)) gamma with a learned gamma,
 // gradients straight through where |x| <= 1. The sign of an activation is taken from (x - t) / s
 // with a learned threshold t for each channel (ReActNet, Liu et al., ECCV 2020, equation 4), which
-// begins as the channel's mean, and its deviation s: behind a Relu every x is positive.
+// begins as the channel's mean, and its deviation s: behind a Relu every x is positive. Two stages
+// (Bulat, Tzimiropoulos, Martinez and Pantic, "Improved training of binary networks for human pose
+// estimation and image recognition", 2019): activations are trained first, before float weights,
+// and the weights from there. Shortcuts of floats around each layer: Bi-Real Net (Liu et al., ECCV
+// 2018).
 // quantizer.convert makes the constants of it.
 #include <map>
 #include <unordered_set>
@@ -60,6 +64,27 @@ class Order {
   std::unordered_set<tn_node_id> behind_, before_;
 };
 
+// Who reads a value before something is put behind it.
+class Users {
+ public:
+  explicit Users(Value value) {
+    for (uint64_t i = 0; i < value.consumer_count(); ++i) {
+      uint64_t input = 0;
+      Node node = value.consumer(i, &input);
+      users_.emplace_back(node, input);
+    }
+  }
+  // They, and the outputs of the graph, read `to` from now on.
+  void move(Builder& b, Value from, Value to) const {
+    for (const auto& [node, input] : users_)
+      b.fail(b.edit().set_input(node, input, to));
+    b.fail(give_out(b.edit(), from, to));
+  }
+
+ private:
+  std::vector<std::pair<Node, uint64_t>> users_;
+};
+
 class Binarize {
  public:
   static Result<Binarize> create(tn_ctx* ctx, const Options& options) {
@@ -71,6 +96,8 @@ class Binarize {
     out.backends_ = options.texts("backend");
     out.takes_ends_ = options.text("ends") == "binary";
     out.has_places_ = options.text("scales") == "places";
+    out.keeps_weights_ = options.text("weights") == "float";
+    out.has_shortcuts_ = options.flag("shortcuts");
     return Result<Binarize>(std::move(out));
   }
 
@@ -87,13 +114,14 @@ class Binarize {
     for (const Layer& layer : layers) {
       Builder b(edit);
       names.push_back(layer.node.name());
-      write(b, layer, spreads.at({layer.product.act_of(layer.node).id, layer.act_axis}));
+      auto spread = spreads.find({layer.product.act_of(layer.node).id, layer.act_axis});
+      write(b, layer, spread == spreads.end() ? nullptr : &spread->second);
       TN_CHECK(b.status().in(layer.node.name()));
     }
     TN_CHECK(edit.commit());
-    return sink.write(
-        nlohmann::ordered_json{{"binary", names}, {"float", left_}, {"samples", feed.samples()}}
-            .dump());
+    return sink.write(nlohmann::ordered_json{
+        {"binary", names}, {"float", left_}, {"samples", feed.samples()}, {"shortcuts", around_}}
+                          .dump());
   }
 
  private:
@@ -146,6 +174,7 @@ class Binarize {
     TN_TRY(stages, Stages::make(ctx_, graph, feed, backends_));
     for (const Layer& layer : layers) {
       Value read = layer.product.act_of(layer.node);
+      if (is_straight_sign(read)) continue;
       auto [at, is_new] = out.try_emplace({read.id, layer.act_axis}, layer.act_axis);
       if (!is_new) continue;
       TN_CHECK(cancel.check());
@@ -156,17 +185,48 @@ class Binarize {
     return out;
   }
 
-  void write(Builder& b, const Layer& layer, const ChannelSpread& spread) {
+  // Without a spread the layer reads signs already: of an earlier stage.
+  void write(Builder& b, const Layer& layer, const ChannelSpread* spread) {
     Node node = b.edit().node(layer.node.id);
     Value read = layer.product.act_of(node);  // what scales of places stand behind, maybe
-    Value& sign = signs_[{read.id, layer.act_axis}];
-    if (!sign) sign = activation(b, read, layer.act_axis, spread);
-    Value& weight = weights_[{layer.product.weight_of(layer.node).id, layer.product.axis}];
-    if (!weight) weight = binary_weight(b, layer);
-    if (!sign || !weight) return;
-    b.fail(b.edit().set_input(node, static_cast<uint64_t>(layer.product.act), sign));
-    b.fail(b.edit().set_input(node, static_cast<uint64_t>(layer.product.weight), weight));
-    if (has_places_) scale_places(b, layer);
+    if (spread) {
+      Value& sign = signs_[{read.id, layer.act_axis}];
+      if (!sign) sign = activation(b, read, layer.act_axis, *spread);
+      if (!sign) return;
+      b.fail(b.edit().set_input(node, static_cast<uint64_t>(layer.product.act), sign));
+    }
+    if (!keeps_weights_) {
+      Value& weight = weights_[{layer.product.weight_of(layer.node).id, layer.product.axis}];
+      if (!weight) weight = binary_weight(b, layer);
+      if (!weight) return;
+      b.fail(b.edit().set_input(node, static_cast<uint64_t>(layer.product.weight), weight));
+      if (has_places_) scale_places(b, layer);
+    }
+    if (has_shortcuts_ && spread) add_shortcut(b, layer, read);
+  }
+
+  // Of a normalization: beside the value it reads constants alone. An activation reads none.
+  static bool has_parameters_alone(Node node, Value value) {
+    if (node.n_outputs() != 1 || node.n_inputs() < 2) return false;
+    for (Value v : node.inputs())
+      if (v && !v.is_constant() && v != value) return false;
+    return node.input(0) == value;
+  }
+
+  // What the layer read before the signs goes around it, and around the normalization behind it.
+  void add_shortcut(Builder& b, const Layer& layer, Value read) {
+    Value made = b.edit().node(layer.node.id).output();
+    if (made.consumer_count() == 1 && !made.is_output()) {
+      Node next = made.consumer(0);
+      if (has_parameters_alone(next, made)) made = next.output();
+    }
+    const Type from = read.type(), to = made.type();
+    if (!from.ranked || !to.ranked || from.dims != to.dims) return;
+    const Users users(made);
+    Value sum = b.add(made, read);
+    if (!sum) return;
+    users.move(b, made, sum);
+    ++around_;
   }
 
   // [channels, 1, ...]: broadcasts along the axis.
@@ -248,13 +308,7 @@ class Binarize {
     for (size_t d = 2; d < rank; ++d)
       is_known = is_known && type.dims[d] > 0;
     if (!is_known) return;
-    std::vector<Node> users;
-    std::vector<uint64_t> inputs;
-    for (uint64_t i = 0; i < y.consumer_count(); ++i) {
-      uint64_t input = 0;
-      users.push_back(y.consumer(i, &input));
-      inputs.push_back(input);
-    }
+    const Users users(y);
     Value scaled = y;
     for (size_t d = 2; d < rank; ++d) {
       std::vector<int64_t> dims(rank - d, 1);
@@ -268,17 +322,15 @@ class Binarize {
       dims[0] = type.dims[1];
       scaled = b.add(scaled, b.reshape(bias, dims));
     }
-    if (!scaled) return;
-    for (size_t i = 0; i < users.size(); ++i)
-      b.fail(b.edit().set_input(users[i], inputs[i], scaled));
-    b.fail(give_out(b.edit(), y, scaled));
+    if (scaled) users.move(b, y, scaled);
   }
 
   tn_ctx* ctx_ = nullptr;
   FeedOptions data_;
   Selected selected_;
   std::vector<std::string> backends_;
-  bool takes_ends_ = false, has_places_ = false;
+  bool takes_ends_ = false, has_places_ = false, keeps_weights_ = false, has_shortcuts_ = false;
+  uint64_t around_ = 0;  // layers with a shortcut
   nlohmann::ordered_json left_ = nlohmann::ordered_json::array();
   std::map<Read, Value> signs_, weights_;
 };
@@ -298,4 +350,8 @@ TENON_PASS(binarize,
     "ends": {"type": "string", "enum": ["float", "binary"], "default": "float", "description": "layers that no other is in front of, and those that no other follows"},
     "scales": {"type": "string", "enum": ["channels", "places"], "default": "channels",
                "description": "learned scales: of each output channel; and of each row and column of a convolution's result, where its extents are known"},
+    "weights": {"type": "string", "enum": ["binary", "float"], "default": "binary",
+                "description": "float: activations alone, as a first stage; applied again after its training, the pass takes the weights"},
+    "shortcuts": {"type": "boolean", "default": false,
+                  "description": "adds what a layer reads to what it makes, behind its normalization, where the shapes are equal"},
     )" TENON_SELECTED_OPTIONS("layers to binarize") "}}")

@@ -9,7 +9,8 @@ namespace {
 
 // The Sub(clip, stop(clip)) of a straight_sign's last node; falsy: it is another Add.
 Node passage_of(Node add) {
-  if (!add.is("Add") || !add.input(0).producer().is("Where")) return {};
+  if (!add || !add.is("Add") || !add.input(0) || !add.input(1)) return {};
+  if (!add.input(0).producer() || !add.input(0).producer().is("Where")) return {};
   Node sub = add.input(1).producer();
   if (!sub || !sub.is("Sub")) return {};
   Node clip = sub.input(0).producer(), stop = sub.input(1).producer();
@@ -53,13 +54,14 @@ Value straight_sign(Builder& b, Value is_positive, Value u, const std::string& n
   return made ? made.output() : Value{};
 }
 
+bool is_straight_sign(Value value) {
+  return value && static_cast<bool>(passage_of(value.producer()));
+}
+
 Result<uint64_t> fold_signs(EditView edit) {
   uint64_t count = 0;
   for (Node node : edit.graph().nodes()) {
-    if (!node.is("Add") || !node.input(0) || !node.input(1)) continue;
-    if (!node.input(0).producer() || !node.input(1).producer()) continue;
-    Node sub = passage_of(node);
-    if (!sub) continue;
+    if (!passage_of(node)) continue;
     TN_CHECK(edit.replace(node.output(), node.input(0)));
     TN_CHECK(erase_unused(edit, node));
     ++count;

@@ -12,6 +12,8 @@ namespace tenon::quantizer {
 
 // is_positive: bool; u: what the gradient goes to. The result's node has this name.
 Value straight_sign(Builder& b, Value is_positive, Value u, const std::string& name);
+// Whether a straight_sign made it.
+bool is_straight_sign(Value value);
 // The node and all that nothing but it has read, where nothing reads it.
 Status erase_unused(EditView edit, Node last);
 // Signs whose gradients are no more needed as what they are; the number of them.

@@ -99,8 +99,8 @@ Result<Layer> read_layer(Node node) {
   if (weight.consumer_count() != 1)
     return unsupported(cat("its weight is shared by ", weight.consumer_count(), " nodes"));
   std::optional<LayerForm> form = layer_form(node, layer.act, layer.weight);
-  if (!form || form->is_stack)
-    return unsupported("its row does not say that it is a product or a convolution");
+  if (!form) return unsupported("its row does not say that it is a product or a convolution");
+  if (form->is_stack) return unsupported("its weight is a stack of matrices: expected one matrix");
   layer.form = *form;
   layer.is_conv = form->slides || !form->window.empty();
   layer.groups = std::max<int64_t>(form->groups, 1);

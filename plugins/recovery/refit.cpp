@@ -27,6 +27,7 @@ struct Settings {
   FeedOptions data;
   double damping = 1e-3;
   bool keeps_zeros = true;
+  std::string mask;  // the input of the model that is 0 at padding
   int64_t rows = 0;  // of each layer; 0: sixteen for each column, at least 4,096
   Selected selected;
   std::vector<std::string> backends;
@@ -83,6 +84,7 @@ class Refit {
     s.data = std::move(data);
     s.damping = options.number("damping");
     s.rows = options.integer("rows");
+    s.mask = options.text("mask");
     s.keeps_zeros = options.text("zeros") == "keep";
     s.selected = Selected::read(options);
     s.backends = options.texts("backend");
@@ -93,6 +95,8 @@ class Refit {
     Graph model{raw};
     TN_CHECK(settings_.selected.check(model));
     TN_TRY(twins, Twins::of(model));
+    TN_TRY(mask, Mask::find(model, settings_.mask));
+    mask_ = mask;
     FeedPlan how{
         .user = "refitting", .usual = settings_.data.batch, .samples = settings_.data.samples};
     how.rest = Rest::kLeftOut;
@@ -140,6 +144,7 @@ class Refit {
     }
     for (uint64_t b = 0; b < feed_.batches(); ++b) {
       TN_TRY(batch, feed_.load(b));
+      TN_CHECK(mask_.read(batch.inputs));
       TN_CHECK(looks.model.run(batch.inputs, cancel.raw()));
       TN_CHECK(looks.original.run(batch.inputs, cancel.raw()));
       TN_CHECK(add_rows(layer, twin, looks, present, number * feed_.batches() + b, b, &sums));
@@ -164,7 +169,8 @@ class Refit {
     DLTensor wanted = looks.original[looks.original.n_outputs()].dl();
     int64_t rows = settings_.rows ? settings_.rows : std::max<int64_t>(16 * layer.n_in, 4096);
     auto batches = static_cast<int64_t>(feed_.batches());
-    Positions positions = Positions::draw(layer, made, (rows + batches - 1) / batches, stream);
+    Positions positions =
+        Positions::draw(layer, made, mask_, (rows + batches - 1) / batches, stream);
     int64_t of_group = layer.n_out / layer.groups;
     for (int64_t g = 0; g < layer.groups; ++g) {
       std::vector<int64_t> ours, theirs;
@@ -212,6 +218,7 @@ class Refit {
 
   tn_ctx* ctx_ = nullptr;
   Settings settings_;
+  Mask mask_;
   Feed feed_;
 };
 
@@ -233,6 +240,7 @@ TENON_PASS(refit,
               "description": "keep: weights that are zero, as pruner.unstructured leaves them, stay so; fill: all weights are fitted"},
     "rows": {"type": "integer", "minimum": 0, "default": 0,
              "description": "rows that each layer is fitted on; 0: 16 for each weight of an output, at least 4096"},
+    "mask": {"type": "string", "description": "input of the model that is 0 at padding, such as attention_mask: rows of products there are not looked at"},
     )" TENON_SELECTED_OPTIONS("layers to refit") R"(,
     "backend": {"type": ["array", "string"], "items": {"type": "string"},
                 "description": "runs both models: the first that is there; default: what this machine is best with"}}})")

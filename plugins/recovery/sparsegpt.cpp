@@ -42,6 +42,7 @@ class SparseGpt {
     out.plan_.keep = pattern.n;
     out.plan_.of = pattern.m;
     out.rows_ = options.integer("rows");
+    out.mask_name_ = options.text("mask");
     out.selected_ = Selected::read(options);
     out.backends_ = options.texts("backend");
     return Result<SparseGpt>(std::move(out));
@@ -54,6 +55,8 @@ class SparseGpt {
     how.rest = Rest::kLeftOut;
     TN_TRY(feed, Feed::make(ctx_, data_.data, model, how));
     feed_ = std::move(feed);
+    TN_TRY(mask, Mask::find(model, mask_name_));
+    mask_ = mask;
     TN_TRY(kept, Edit::begin(raw));
     TN_CHECK(keep_original(kept, raw));
     TN_CHECK(kept.commit());
@@ -105,10 +108,11 @@ class SparseGpt {
     const auto batches = static_cast<int64_t>(feed_.batches());
     for (uint64_t b = 0; b < feed_.batches(); ++b) {
       TN_TRY(batch, feed_.load(b));
+      TN_CHECK(mask_.read(batch.inputs));
       TN_CHECK(plan.run(batch.inputs, cancel.raw()));
       DLTensor read = plan[first].dl(), out = plan[first + 1].dl();
-      Positions positions =
-          Positions::draw(layer, out, (rows + batches - 1) / batches, number * feed_.batches() + b);
+      Positions positions = Positions::draw(layer, out, mask_, (rows + batches - 1) / batches,
+                                            number * feed_.batches() + b);
       for (int64_t g = 0; g < layer.groups; ++g) {
         Matrix x = inputs_at(layer, read, positions, g, out);
         sums[static_cast<size_t>(g)].add(x, Matrix(x.rows(), 0));
@@ -155,6 +159,8 @@ class SparseGpt {
   SurgeonPlan plan_;
   NofM pattern_;
   int64_t rows_ = 0;
+  std::string mask_name_;
+  Mask mask_;
   Selected selected_;
   std::vector<std::string> backends_;
   Feed feed_;
@@ -180,6 +186,7 @@ TENON_PASS(sparsegpt,
     "block": {"type": "integer", "minimum": 1, "default": 128, "description": "inputs whose weights are chosen at once"},
     "rows": {"type": "integer", "minimum": 0, "default": 0,
              "description": "rows that each layer is looked at; 0: 16 for each weight of an output, at least 4096"},
+    "mask": {"type": "string", "description": "input of the model that is 0 at padding, such as attention_mask: rows of products there are not looked at"},
     )" TENON_SELECTED_OPTIONS("layers to prune") R"(,
     "backend": {"type": ["array", "string"], "items": {"type": "string"},
                 "description": "runs the model: the first that is there; default: what this machine is best with"}}})")

@@ -3,8 +3,9 @@
 //          (Shape of a known shape and what is computed from it).
 // After:   constants under the names of the values that they replace.
 // Needs:   operators that are pure, with a plain kernel; results at most max_bytes larger than what
-//          they are made from. QuantizeLinear and DequantizeLinear stay: they carry the meaning of
-//          quantized weights.
+//          they are made from (with shared = keep: than what goes with them, so that the Transpose
+//          of a tied embedding stays). QuantizeLinear and DequantizeLinear stay: they carry the
+//          meaning of quantized weights.
 #include <algorithm>
 #include <charconv>
 #include <unordered_set>
@@ -113,7 +114,8 @@ class Candidates {
     for (Value input : node.inputs()) {
       if (!input) continue;
       if (!input.is_constant() && computed_.count(input.id) == 0) return false;
-      bytes += bytes_known(input);
+      bool stays = input.is_constant() && input.consumer_count() > 1;
+      if (!stays || !settings_.keeps_shared) bytes += bytes_known(input);
     }
     uint64_t made = 0;
     for (Value output : node.outputs()) {

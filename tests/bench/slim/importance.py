@@ -3,12 +3,13 @@
 
     PYTHONPATH=build/release/python .venv/bin/python tests/bench/slim/importance.py
         [--networks mnist_cnn,resnet20,transformer] [--scores l1,...] [--ratios 0.1,0.2,0.3]
-        [--draws 5] [--what channels|weights] [--samples 128] [--tests 0]
+        [--draws 5] [--what channels|heads|weights] [--samples 128] [--tests 0]
 
 A draw is a set of training samples, of which scores that read data are made, and the seed of random
 scores and orders. Each score is asked once a draw and network; its order then serves all ratios.
 Channels (of a transformer: heads, and units of its inner layers) go by `pruner.structured` from
-each layer alike; weights by `pruner.unstructured` from all layers together. Printed: held-out
+each layer alike, heads alone where they are asked for (networks transformer and minilm_head);
+weights by `pruner.unstructured` from all layers together. Printed: held-out
 accuracy in percent, mean over draws, and how far it is ahead of random, paired by draw, each with
 its 95 % interval. Scores that read no data are the same in every draw. `-`: the network has
 nothing that the score needs.
@@ -23,6 +24,7 @@ import networks
 import tenon as tn
 
 CHANNELS = "l1,l2,lamp,median,batch_norm,taylor,taylor2,hessian,wanda,apoz,shapley,random"
+HEADS = "l1,l2,lamp,taylor,taylor2,hessian,wanda,shapley,random"
 WEIGHTS = "l1,lamp,taylor,hessian,wanda,random"
 READS_DATA = {"taylor", "taylor2", "hessian", "wanda", "apoz", "shapley"}
 
@@ -38,23 +40,33 @@ def options(network: networks.Network, score: str, draw: int, samples: int) -> d
     return found
 
 
+def layers(network, what: str) -> dict:
+    """As options: the layers whose channels are blocks of more than one entry, which heads are."""
+    if what != "heads":
+        return {}
+    found = network.model.apply("pruner.structured", ratio=0, dry_run=True).report["groups"]
+    return {"only": [row["layer"] for row in found if row["width"] > 1]}
+
+
 def orders(network, score: str, draw: int, args) -> dict | None:
     """The scores of each group of channels, as options that give them again."""
     asked = options(network, score, draw, args.samples)
     try:
-        scored = network.model.apply("pruner.structured", ratio=0, scores=True, **asked)
+        scored = network.model.apply(
+            "pruner.structured", ratio=0, scores=True, **asked, **args.layers
+        )
     except tn.TenonError as error:
         if "no BatchNormalization" in str(error):
             return None
         raise
     scores = {row["layer"]: row["scores"] for row in scored.report["groups"]}
-    return {"importance": "given", "importance_options": {"scores": scores}}
+    return {"importance": "given", "importance_options": {"scores": scores}} | args.layers
 
 
 def accuracies(network, score: str, draw: int, args) -> list[float] | None:
     """At each ratio."""
     found = []
-    if args.what == "channels":
+    if args.what != "weights":
         order = orders(network, score, draw, args)
         if order is None:
             return None
@@ -106,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     numbers = lambda text: [float(one) for one in text.split(",")]  # noqa: E731
     parser.add_argument("--networks", default="mnist_cnn,resnet20,transformer")
-    parser.add_argument("--what", choices=("channels", "weights"), default="channels")
+    parser.add_argument("--what", choices=("channels", "heads", "weights"), default="channels")
     parser.add_argument("--scores", default="")
     parser.add_argument("--ratios", type=numbers, default=None)
     parser.add_argument("--draws", type=int, default=5)
@@ -114,13 +126,19 @@ def main() -> None:
     parser.add_argument("--tests", type=int, default=0, help="held-out samples; 0: all")
     parser.add_argument("--rows", type=pathlib.Path, help="file that figures are added to")
     args = parser.parse_args()
-    channels = args.what == "channels"
-    args.scores = (args.scores or (CHANNELS if channels else WEIGHTS)).split(",")
-    args.ratios = args.ratios or ([0.1, 0.2, 0.3] if channels else [0.5, 0.7, 0.9])
+    scores, ratios = {
+        "channels": (CHANNELS, [0.1, 0.2, 0.3]),
+        "heads": (HEADS, [0.25, 0.5, 0.75]),
+        "weights": (WEIGHTS, [0.5, 0.7, 0.9]),
+    }[args.what]
+    args.scores = (args.scores or scores).split(",")
+    args.ratios = args.ratios or ratios
     behind = []
     with networks.folder() as folder:
         for name in args.networks.split(","):
-            if not table(networks.Network(name, pathlib.Path(folder), args.tests), args):
+            network = networks.Network(name, pathlib.Path(folder), args.tests)
+            args.layers = layers(network, args.what)
+            if not table(network, args):
                 behind.append(name)
     print(f"not ahead of random everywhere: {', '.join(behind) or 'none'}")
 

@@ -25,6 +25,7 @@ DATA = {
     "unet": "shapes",
     "transformer": "characters",
     "lstm": "leaves",
+    "minilm_head": "sentences",
 }
 LAST_AXIS = -1  # of the classes, in all of them
 

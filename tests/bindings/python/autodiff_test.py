@@ -316,3 +316,37 @@ def test_slopes_of_products_and_extremes_at_places():
     # The same number on both sides: together they have the slope of one.
     same = lambda x: (x.at[:].max(x) * x).sum() + x.at[:].min(x).sum()  # noqa: E731
     np.testing.assert_allclose(tn.grad(same)(x), 2 * x + 1)
+
+
+@pytest.mark.parametrize("past", [False, True])
+def test_attention_of_an_open_batch(tmp_path, past):
+    """Slopes of operators that are decomposed for them, where only the batch is not known."""
+    from onnx import TensorProto, helper
+
+    shapes = {"q": (4, 3, 8), "k": (2, 5, 8), "v": (2, 5, 6)}
+    if past:
+        shapes |= {"past_k": (2, 7, 8), "past_v": (2, 7, 6)}
+    arrays = {name: array(2, *shape) for name, shape in shapes.items()}
+    found = {}
+    for batch in ("n", 2):
+        inputs = [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, [batch, *shape])
+            for name, shape in shapes.items()
+        ]
+        names = ["q", "k", "v", "", *(["past_k", "past_v"] if past else [])]
+        nodes = [
+            helper.make_node("Attention", names, ["y"], is_causal=1),
+            helper.make_node("Mul", ["y", "y"], ["squares"]),
+            helper.make_node("ReduceSum", ["squares"], ["loss"], keepdims=0),
+        ]
+        loss = helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])
+        graph = helper.make_graph(nodes, "g", inputs, [loss])
+        opset = [helper.make_opsetid("", 23)]
+        file = helper.make_model(graph, ir_version=10, opset_imports=opset)
+        path = tmp_path / f"{batch}.onnx"
+        path.write_bytes(file.SerializeToString())
+        slopes = tn.load(path.as_posix()).apply("autodiff.grad", wrt=list(shapes))
+        found[batch] = slopes.compile()(**arrays)
+    assert len(found[2]) == len(shapes) + ("loss" in found[2].names)
+    for open_one, fixed in zip(found["n"], found[2], strict=True):
+        same(open_one, fixed)

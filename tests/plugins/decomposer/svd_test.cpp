@@ -91,6 +91,19 @@ TEST_F(Svd, StridesAndPadsOfAPointwiseConvolutionGoToTheFirst) {
   EXPECT_LE(difference({2, 16, 9, 7}), 1e-5);
 }
 
+TEST_F(Svd, SaysThatAWeightIsAStack) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {4, 5, 8});
+    ASSERT_EQ(text_of(edit.output(
+                  "y", node(edit, "MatMul", {x, weight(edit, "w", {4, 8, 6}, 1)}, "stack"))),
+              "");
+  });
+
+  ASSERT_EQ(apply("decomposer.svd", {{"rank", 2}}), "");
+
+  EXPECT_THAT(why_left("stack"), HasSubstr("its weight is a stack of matrices"));
+}
+
 TEST_F(Svd, LeavesWhatItCannotDo) {
   std::vector<int64_t> pads{1, 1, 1, 1};
   build([&](EditView edit) {

@@ -60,6 +60,29 @@ TEST_F(FoldTest, AConstantThatWouldGrowTooMuchStaysComputed) {
   EXPECT_THAT(operators(large), ElementsAre("Add"));
 }
 
+// A table of which rows are looked up and that makes the scores, too: folded, it would be there
+// twice.
+TEST_F(FoldTest, ATiedTableIsNotStoredTwice) {
+  OwnedGraph graph = parse(R"(graph {
+  input %i: i64[3]
+  constant %table: f32[4,2] = [1, 2, 3, 4, 5, 6, 7, 8]
+  constant %own: f32[4,2] = [1, 2, 3, 4, 5, 6, 7, 8]
+  %rows: f32[3,2] = Gather(%table, %i) @rows
+  %across: f32[2,4] = Transpose(%table) {perm = ints [1, 0]} @across
+  %others: f32[2,4] = Transpose(%own) {perm = ints [1, 0]} @others
+  %scores: f32[3,4] = MatMul(%rows, %across) @scores
+  %more: f32[3,4] = MatMul(%rows, %others) @more
+  %y: f32[3,4] = Add(%scores, %more) @y
+  output y = %y
+})");
+  const json tight{{"max_bytes", 0}}, keeping{{"max_bytes", 0}, {"shared", "keep"}};
+
+  EXPECT_THAT(operators(apply_with(graph, "fusion.constants", tight)),
+              ElementsAre("Gather", "MatMul", "MatMul", "Add"));
+  EXPECT_THAT(operators(apply_with(graph, "fusion.constants", keeping)),
+              ElementsAre("Gather", "Transpose", "MatMul", "MatMul", "Add"));
+}
+
 TEST_F(FoldTest, ANodeThatCannotRunDoesNotKeepOthersFromFolding) {
   OwnedGraph graph = parse(R"(graph {
   input %x: f32[2]

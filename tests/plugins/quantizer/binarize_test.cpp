@@ -201,6 +201,72 @@ TEST_F(Binarize, GivesOutWhatIsScaled) {
   EXPECT_NEAR(mean, 7, 2);
 }
 
+// Activations first, then weights: the signs of the first stage, and what was trained in them,
+// stay.
+TEST_F(Binarize, TakesActivationsFirstAndWeightsThen) {
+  ASSERT_EQ(apply("quantizer.binarize", options({{"weights", "float"}})), "");
+  EXPECT_THAT(reads("b"), ElementsAre("ra_sign", "wb", "bb"));
+  const Floats first = numbers(result_.view().find("rb_threshold"));
+  Result<Edit> begun = Edit::begin(result_.get());
+  ASSERT_TRUE(begun.ok());
+  Edit edit = std::move(*begun);
+  Floats moved = first;
+  for (float& each : moved)
+    each += 0.25F;
+  auto now = edit.constant<float>(TN_F32, {6, 1, 1}, moved, "moved");
+  ASSERT_EQ(text_of(edit.replace(edit.graph().find("rb_threshold"), *now)), "");
+  ASSERT_EQ(text_of(edit.commit()), "");
+  std::swap(model_, result_);
+
+  ASSERT_EQ(apply("quantizer.binarize", options()), "");
+
+  EXPECT_THAT(report_["binary"], ElementsAre("b", "c"));
+  EXPECT_THAT(reads("b"), ElementsAre("ra_sign", "wb_dequantized", "bb"));
+  EXPECT_EQ(numbers(result_.view().find("moved")), moved);
+  EXPECT_EQ(count_ops("StopGradient"), 4U);  // of two activations and two weights
+  std::swap(model_, result_);
+  EXPECT_EQ(apply("quantizer.convert", json::object()), "");
+  EXPECT_EQ(report_["signs"], 2);
+  Floats batch = random(2 * 3 * 30, 21);
+  Floats before = run(model_, {2, 3, 6, 5}, batch), after = run(result_, {2, 3, 6, 5}, batch);
+  ASSERT_EQ(before.size(), after.size());
+  for (size_t i = 0; i < before.size(); ++i)
+    EXPECT_NEAR(before[i], after[i], 1e-5F);
+}
+
+// Around the layer and its normalization, from the floats; not where shapes differ, and not again
+// by a second stage.
+TEST_F(Binarize, AddsShortcuts) {
+  tn_graph* raw = nullptr;
+  ASSERT_EQ(text_of(Status(services.graph->create(ctx_, &raw))), "");
+  model_ = OwnedGraph::take(raw);
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {2, 3, 6, 5});
+    auto ones = [&](std::string_view name, float number) {
+      return *edit.constant<float>(TN_F32, {3}, Floats(3, number), name);
+    };
+    Value a = node(edit, "Conv", {x, weight(edit, "wa", {3, 3, 1, 1}, 1)}, "a");
+    Value norm =
+        node(edit, "BatchNormalization",
+             {a, ones("scale", 0), ones("shift", 7), ones("mean", 0), ones("var", 1)}, "norm");
+    Value b = node(edit, "Conv", {norm, weight(edit, "wb", {4, 3, 1, 1}, 2)}, "b");
+    ASSERT_EQ(text_of(edit.output("b", b)), "");
+    ASSERT_EQ(text_of(edit.output("norm", norm)), "");
+  });
+  const json how{{"ends", "binary"}, {"shortcuts", true}, {"weights", "float"}};
+  ASSERT_EQ(apply("quantizer.binarize", options(how)), "");
+
+  EXPECT_EQ(report_["shortcuts"], 1);
+  Value norm = result_.view().outputs()[1];
+  ASSERT_EQ(norm.producer().type(), "Add");
+  EXPECT_EQ(norm.producer().input(1).name(), "x");
+  EXPECT_EQ(norm.producer().input(0).name(), "norm");
+  std::swap(model_, result_);
+  ASSERT_EQ(apply("quantizer.binarize", options({{"ends", "binary"}, {"shortcuts", true}})), "");
+  EXPECT_EQ(report_["shortcuts"], 0);
+  EXPECT_EQ(result_.view().outputs()[1].producer().type(), "Add");
+}
+
 TEST_F(Binarize, RefusesAModelWithoutLayers) {
   EXPECT_THAT(apply("quantizer.binarize", options({{"only", {"mean"}}})), HasSubstr("nothing"));
 }
