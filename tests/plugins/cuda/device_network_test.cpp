@@ -157,8 +157,10 @@ TEST_F(Networks, InferAsTheReferenceDoes) {
   agree(small_minilm().network().text, 1e-4);
 }
 
+// The reference's losses in bfloat16 lie within 7e-3 of those in float32, in each of these runs. What
+// rounds elsewhere lies as far from them, so both within twice that; three more bits make an eighth.
 TEST_F(Networks, TrainAsTheReferenceDoes) {
-  for (auto [precision, tolerance] : {std::pair("fp32", 2e-3), {"fp16", 3e-2}, {"bf16", 6e-2}}) {
+  for (auto [precision, tolerance] : {std::pair("fp32", 1e-3), {"fp16", 2e-3}, {"bf16", 1.4e-2}}) {
     step_agrees(test::mlp("f32", 16, 32), "trainer.adamw", precision, tolerance);
     step_agrees(test::cnn("f32", 4), "trainer.sgd", precision, tolerance);
     step_agrees(small_resnet(true).network(), "trainer.sgd", precision, tolerance);
