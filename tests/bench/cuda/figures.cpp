@@ -194,9 +194,8 @@ class Bench {
     for (int i = 0; i < kRounds + 3; ++i) {
       TN_TRY(ours, profile_once(*run));
       TN_TRY(alone, watch.once_ms([&] {
-               return bare->launch(in[0]->data, in[1]->data, nullptr, nullptr, at, at + kBytes,
-                                   stream_);
-             }));
+        return bare->launch(in[0]->data, in[1]->data, nullptr, nullptr, at, at + kBytes, stream_);
+      }));
       if (i < 3) continue;
       by_plan.push_back(ours);
       by_itself.push_back(alone);
@@ -217,10 +216,9 @@ class Bench {
     TN_TRY(block, device_.allocate(2 * kBytes, stream_, "two blocks"));
     char* at = static_cast<char*>(block);
     TN_TRY(copy, Stopwatch(device_, stream_).median_ms([&] {
-             return device_.health().check(
-                 cudaMemcpyAsync(at + kBytes, at, kBytes, cudaMemcpyDeviceToDevice, stream_),
-                 "a copy");
-           }));
+      return device_.health().check(
+          cudaMemcpyAsync(at + kBytes, at, kBytes, cudaMemcpyDeviceToDevice, stream_), "a copy");
+    }));
     device_.free(block, stream_);
     TN_TRY(run, compile("graph {\n  input %x: f32[67108864]\n  %a: f32[67108864] = Sigmoid(%x) @a\n"
                         "  %b: f32[67108864] = Mul(%x, %a) @b\n"

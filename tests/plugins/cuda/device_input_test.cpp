@@ -197,9 +197,9 @@ TEST_F(DeviceInputs, AnIllegalAddressEndsTheUseOfTheDeviceAndIsNamedFromThenOn) 
   EXPECT_EXIT(meet(), testing::ExitedWithCode(0), "");
 }
 
-// The driver takes memory of its own in steps of MiB, and later than it is asked for: the first uses
-// fill that. What leaks goes on growing. Memory of other processes counts as well, so this test runs
-// while no other uses the device.
+// The driver takes memory of its own in steps of MiB, and later than it is asked for: the first
+// uses fill that. What leaks goes on growing. Memory of other processes counts as well, so this
+// test runs while no other uses the device.
 TEST_F(DeviceInputs, LeaveNothingBehind) {
   constexpr int kRounds = 20, kUses = 20;
   auto left = [] {

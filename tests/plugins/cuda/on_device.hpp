@@ -52,8 +52,8 @@ class OnDevice : public tenon::test::PluginTest {
     if (plan) plans_.push_back(plan);
     return plan;
   }
-  // Random floats in [-1, 1], small integers for other types; a step that trains, not one that flies
-  // apart, whose rounding would grow in every run.
+  // Random floats in [-1, 1], small integers for other types; a step that trains, not one that
+  // flies apart, whose rounding would grow in every run.
   std::vector<Tensor> inputs_of(const tn_graph* graph, uint32_t seed) {
     std::mt19937 random(seed);
     std::vector<Tensor> out;
