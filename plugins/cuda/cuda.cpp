@@ -133,14 +133,14 @@ class Cuda {
     return device->new_stream();
   }
   void free_stream(cudaStream_t stream) {
-    Result<Device*> device = Device::get(device_of(stream));
+    Result<Device*> device = device_with(stream);
     if (device.ok()) (*device)->free_stream(stream);
   }
   void* native_stream(cudaStream_t stream, std::string_view kind) {
     return kind == "cuda" ? stream : nullptr;
   }
   Result<Event*> record(cudaStream_t stream) {
-    TN_TRY(device, Device::get(device_of(stream)));
+    TN_TRY(device, device_with(stream));
     return device->record(stream);
   }
   Status wait(cudaStream_t stream, Event* event) { return event->device->wait(stream, *event); }
@@ -184,10 +184,10 @@ class Cuda {
     Weights weights;
   };
 
-  static int32_t device_of(cudaStream_t stream) {
-    int id = 0;
-    cudaStreamGetDevice(stream, &id);
-    return id;
+  static Result<Device*> device_with(cudaStream_t stream) {
+    Health unknown;  // the device's own is not known before the stream has answered
+    TN_TRY(id, device_of_stream(stream, unknown));
+    return Device::get(id);
   }
   static Executable& of_exe(void* exe) { return *static_cast<Executable*>(exe); }
 

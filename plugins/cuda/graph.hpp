@@ -14,6 +14,8 @@ using backend::kNone;
 
 struct NodeInfo : backend::Node {
   std::vector<Dims> shapes;  // of operands as they broadcast; empty: as their values have them
+  bool is_exchanged[2] = {false,
+                          false};  // a product's operands: with their last two axes exchanged
 };
 
 struct Imported : backend::BasicGraph<ValueInfo, NodeInfo> {

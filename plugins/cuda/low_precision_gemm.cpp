@@ -96,7 +96,7 @@ class Joiner {
     Dims transposed = right.dims;
     if (!is_transposed(node))
       std::swap(transposed[transposed.size() - 1], transposed[transposed.size() - 2]);
-    Product form = batched_product(left.dims, transposed, true);
+    Product form = batched_product(left.dims, transposed, false, true);
     bool is_floating = is_float8(left.dtype);
     form.dtype = is_floating ? left.dtype : uint32_t{TN_I8};
     form.b_dtype = is_floating ? right.dtype : uint32_t{TN_I8};

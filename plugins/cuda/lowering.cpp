@@ -3,11 +3,13 @@
 
 #include <algorithm>
 
+#include "fold_transposes.hpp"
 #include "handlers/handlers.hpp"
 #include "handlers/launch_sizes.hpp"
 #include "kernels/copy_args.h"
 #include "low_precision_gemm.hpp"
 #include "pointwise_group.hpp"
+#include "split_batch_norms.hpp"
 #include "split_biases.hpp"
 
 namespace tenon::cuda {
@@ -37,8 +39,9 @@ Result<Plan> lower(const Imported& graph, const Target& target) {
     if (!why.empty()) return unsupported(cat("cuda: node ", graph.nodes[i].name, ": ", why));
   }
   std::vector<std::string> notes;
-  Imported ready = split_biases(graph, target);
+  Imported ready = split_batch_norms(split_biases(graph, target));
   if (target.ctx) ready = join_low_precision_gemms(ready, target, &notes);
+  ready = fold_transposes(ready, target);
   TN_TRY(plan, Lowering(ready, target).run());
   plan.notes = std::move(notes);
   return plan;
@@ -66,6 +69,7 @@ Result<Plan> Lowering::run() {
   }
   finish_outputs();
   keep_states();
+  join_launches(plan_);
   TN_CHECK(lay_out_arena(plan_));
   return std::move(plan_);
 }

@@ -28,6 +28,9 @@ struct Target {
 std::string why_not(const Imported& graph, int node, const Target& target = {});
 Result<Plan> lower(const Imported& graph, const Target& target = {});
 
+// Steps of one generated kernel that need nothing of each other become one.
+void join_launches(Plan& plan);
+
 // Of dims as n, c and spatial axes, with c innermost in memory.
 Dims channels_last_strides(const Dims& dims);
 
@@ -82,19 +85,6 @@ class Lowering {
   };
   void add_strided_copy(const NodeInfo& node, uint32_t dtype, Dims dims, Strided from, Strided to);
 
-  // Of the channels of a value over its batch: computed by one node, used again by its gradient.
-  struct Statistics {
-    int mean = -1, inv_std = -1;  // buffers of floats
-    double epsilon = 0;
-  };
-  void keep_statistics(int value, const Statistics& made) { statistics_[value] = made; }
-  // NULL: nobody computed them.
-  const Statistics* statistics(int value, double epsilon) const {
-    auto found = statistics_.find(value);
-    bool fits = found != statistics_.end() && found->second.epsilon == epsilon;
-    return fits ? &found->second : nullptr;
-  }
-
   // What follows a product or convolution and runs in it: nodes that were taken in, and the value
   // that holds the result after them.
   struct Epilogue {
@@ -136,9 +126,8 @@ class Lowering {
   Plan plan_;
   std::vector<Layouts> layouts_;  // by value
   backend::Groups groups_;
-  std::vector<bool> is_absorbed_;         // by node: in a product's epilogue
-  std::map<int, Epilogue> epilogues_;     // by node
-  std::map<int, Statistics> statistics_;  // by value
+  std::vector<bool> is_absorbed_;      // by node: in a product's epilogue
+  std::map<int, Epilogue> epilogues_;  // by node
 };
 
 }  // namespace tenon::cuda

@@ -37,6 +37,10 @@ constexpr ElementRow kElements[] = {
 
 constexpr int64_t kVectorBytes = 16;
 
+// Where a kernel's words begin, and which of how many blocks this is.
+constexpr std::string_view kAlone =
+    "  const unsigned base = 0, block = blockIdx.x, blocks = gridDim.x;\n";
+
 // The strides of an input along the group's axes: 0 where it is broadcast.
 std::vector<int64_t> broadcast_strides(const Dims& dims, const Dims& to) {
   std::vector<int64_t> strides(to.size(), 0);
@@ -109,7 +113,7 @@ class Writer {
     out.symbol = name;
     out.source = cat("namespace tn {\nstruct Arguments_", out.symbol, " {\n  u64 words[", n_words(),
                      "];\n};\n}\n", "TN_KERNEL(", out.symbol, ", tn::Arguments_", out.symbol,
-                     ") {\n", out.source, "}\n");
+                     ") {\n", kAlone, out.source, "}\n");
     out.words = words();
     return out;
   }
@@ -141,9 +145,9 @@ class Writer {
     std::string index = is_large() ? "u64" : "unsigned";
     std::string text =
         cat("  using namespace tn;\n  typedef ", index, " Index;\n",
-            "  const Index count = static_cast<Index>(args.words[", n_inputs() + 1,
-            "]);\n  const Index step = static_cast<Index>(gridDim.x) * blockDim.x;\n",
-            "  for (Index i = static_cast<Index>(blockIdx.x) * blockDim.x + "
+            "  const Index count = static_cast<Index>(args.words[base + ", n_inputs() + 1,
+            "]);\n  const Index step = static_cast<Index>(blocks) * blockDim.x;\n",
+            "  for (Index i = static_cast<Index>(block) * blockDim.x + "
             "threadIdx.x; i < count; i += step) {\n");
     text += axes();
     for (size_t k = 0; k < n_inputs(); ++k)
@@ -157,8 +161,8 @@ class Writer {
     }
     text += body_;
     text += cat("      out.at[k] = Convert<", out, ">::from(p", group_.parts.size() - 1,
-                ");\n    }\n", "    store(reinterpret_cast<", out, "*>(args.words[", n_inputs(),
-                "]) + u64(i) * ", layout_.width, ", out);\n  }\n");
+                ");\n    }\n", "    store(reinterpret_cast<", out, "*>(args.words[base + ",
+                n_inputs(), "]) + u64(i) * ", layout_.width, ", out);\n  }\n");
     return text;
   }
 
@@ -170,7 +174,7 @@ class Writer {
         text += cat("    const Index i", axis, " = rest;\n");
         break;
       }
-      std::string dim = cat("static_cast<Index>(args.words[", n_inputs() + 2 + axis, "])");
+      std::string dim = cat("static_cast<Index>(args.words[base + ", n_inputs() + 2 + axis, "])");
       text += cat("    const Index i", axis, " = rest % ", dim, ";\n    rest /= ", dim, ";\n");
     }
     return text;
@@ -181,12 +185,12 @@ class Writer {
     std::string at;
     for (size_t axis = 0; axis < rank(); ++axis) {
       if (layout_.strides[k][axis] == 0) continue;
-      std::string stride = axis == 0
-                               ? cat(layout_.width, "u")
-                               : cat("args.words[", n_inputs() + 2 + rank() * (1 + k) + axis, "]");
+      std::string stride =
+          axis == 0 ? cat(layout_.width, "u")
+                    : cat("args.words[base + ", n_inputs() + 2 + rank() * (1 + k) + axis, "]");
       at += cat(at.empty() ? "" : " + ", "u64(i", axis, ") * ", stride);
     }
-    std::string from = cat("reinterpret_cast<const ", element, "*>(args.words[", k, "])",
+    std::string from = cat("reinterpret_cast<const ", element, "*>(args.words[base + ", k, "])",
                            at.empty() ? "" : " + ", at);
     return layout_.strides[k][0]
                ? cat("    const auto v", k, " = load<", layout_.width, ">(", from, ");\n")
@@ -319,6 +323,25 @@ PointwiseLayout layout_of(const PointwiseGroup& group) {
 
 PointwiseText pointwise_text(const PointwiseGroup& group) {
   return Writer(group).write();
+}
+
+PointwiseText joined_text(const std::string& symbol,
+                          const std::string& source,
+                          size_t n_words,
+                          size_t n_jobs) {
+  PointwiseText out;
+  out.symbol = cat(symbol, "_x", n_jobs);
+  size_t body = source.find(kAlone) + kAlone.size(), end = source.rfind("}\n");
+  out.source = cat(
+      "namespace tn {\nstruct Arguments_", out.symbol, " {\n  u64 firsts[", n_jobs + 1,
+      "];\n  u64 words[", n_words * n_jobs, "];\n};\n}\nTN_KERNEL(", out.symbol, ", tn::Arguments_",
+      out.symbol, ") {\n  unsigned job = 0;\n",
+      "  for (unsigned at = blockIdx.x; at < args.firsts[", n_jobs, "]; at += gridDim.x) {\n",
+      "  while (at >= args.firsts[job + 1]) ++job;\n  const unsigned base = job * ", n_words,
+      ", block = at - static_cast<unsigned>(args.firsts[job]);\n",
+      "  const unsigned blocks = static_cast<unsigned>(args.firsts[job + 1] - args.firsts[job]);\n",
+      std::string_view(source).substr(body, end - body), "  }\n}\n");
+  return out;
 }
 
 }  // namespace tenon::cuda

@@ -56,5 +56,11 @@ struct PointwiseText {
 
 // Empty symbol: an intrinsic that is not known.
 PointwiseText pointwise_text(const PointwiseGroup& group);
+// The kernel of such a text for several jobs at once, each with n_words words of its own. In front
+// of the words: the first block of each job, and the number of blocks. Its words are left empty.
+PointwiseText joined_text(const std::string& symbol,
+                          const std::string& source,
+                          size_t n_words,
+                          size_t n_jobs);
 
 }  // namespace tenon::cuda

@@ -98,6 +98,21 @@ DeviceList find_devices() {
   return out;
 }
 
+// A stream that is being captured says whether it is and nothing else: any other question ends the
+// capture.
+Result<int> device_of_stream(cudaStream_t stream, Health& health) {
+  constexpr const char* kDoing = "a stream that was given";
+  cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  TN_CHECK(health.check(cudaStreamIsCapturing(stream, &state), kDoing));
+  if (state != cudaStreamCaptureStatusNone) {
+    return Status(TN_FAILED_PRECONDITION,
+                  "cuda: the stream that was given is being captured: expected one that runs");
+  }
+  int id = -1;
+  TN_CHECK(health.check(cudaStreamGetDevice(stream, &id), kDoing));
+  return id;
+}
+
 Result<Device*> Device::get(int id) {
   static std::mutex mutex;
   static std::map<int, std::unique_ptr<Device>> devices;
@@ -165,16 +180,9 @@ bool Device::is_own(cudaStream_t stream) {
 Status Device::check_stream(cudaStream_t stream) {
   TN_CHECK(select());
   if (is_own(stream)) return {};
-  int id = -1;
-  TN_CHECK(health_.check(cudaStreamGetDevice(stream, &id), "a stream that was given"));
-  if (id != info_.id) {
-    return invalid(cat("cuda: expected a stream of device ", info_.id, ", got one of device ", id));
-  }
-  cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
-  TN_CHECK(health_.check(cudaStreamIsCapturing(stream, &state), "a stream that was given"));
-  if (state == cudaStreamCaptureStatusNone) return {};
-  return {TN_FAILED_PRECONDITION,
-          "cuda: the stream that was given is being captured: expected one that runs"};
+  TN_TRY(id, device_of_stream(stream, health_));
+  if (id == info_.id) return {};
+  return invalid(cat("cuda: expected a stream of device ", info_.id, ", got one of device ", id));
 }
 
 void Device::free(void* block, cudaStream_t stream) {

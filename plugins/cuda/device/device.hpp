@@ -18,6 +18,8 @@
 namespace tenon::cuda {
 
 DeviceList find_devices();
+// Refuses a stream that its owner captures.
+Result<int> device_of_stream(cudaStream_t stream, Health& health);
 
 struct Event {
   cudaEvent_t raw = nullptr;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tenon/sdk/backend/inputs.hpp"
+
 namespace tenon::cuda {
 namespace {
 
@@ -119,20 +121,9 @@ Status Executable::check_memory(const DLTensor& given,
                        device_.info().id, ", got device type ", given.device.device_type, " id ",
                        given.device.device_id));
   }
-  bool is_same = dtype_of(given) == wanted.dtype &&
-                 given.ndim == static_cast<int32_t>(wanted.dims.size()) &&
-                 std::equal(wanted.dims.begin(), wanted.dims.end(), given.shape);
-  if (!is_same) {
-    return invalid(
-        cat("cuda: ", what, " ", wanted.name, ": shape or type is not the compiled one"));
-  }
-  int64_t stride = 1;
-  for (int32_t axis = given.ndim; axis-- > 0;) {
-    if (given.strides && given.shape[axis] != 1 && given.strides[axis] != stride) {
-      return invalid(cat("cuda: ", what, " ", wanted.name, ": expected dense row-major memory"));
-    }
-    stride *= given.shape[axis];
-  }
+  const DenseView compiled(wanted.dtype, wanted.dims);
+  if (const char* why = backend::why_not_as_compiled(given, *compiled))
+    return invalid(cat("cuda: ", what, " ", wanted.name, ": ", why));
   if (reinterpret_cast<uintptr_t>(data_of<void>(given)) % kBoundaryAlign != 0) {
     return invalid(cat("cuda: ", what, " ", wanted.name, ": expected memory aligned to ",
                        kBoundaryAlign, " bytes"));

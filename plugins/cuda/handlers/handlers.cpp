@@ -8,7 +8,7 @@ namespace {
 
 constexpr Handler kHandlers[] = {
     {"AveragePool", refuse_pool, lower_pool},
-    {"BatchNormalization", refuse_batch_norm, lower_batch_norm},
+    {"BatchNormalization", refuse_batch_norm, nullptr},  // taken apart by split_batch_norms
     {"Concat", refuse_concat, lower_concat},
     {"Conv", refuse_conv, lower_conv, why_no_convolution},
     {"ConvTranspose", refuse_conv, lower_conv, why_no_convolution},
@@ -41,10 +41,12 @@ constexpr Handler kHandlers[] = {
     {"Squeeze", refuse_view, lower_view},
     {"Transpose", refuse_transpose, lower_transpose},
     {"Unsqueeze", refuse_view, lower_view},
+    {"cuda.BatchGradients", refuse_nothing, lower_batch_gradients},
+    {"cuda.BatchStatistics", refuse_nothing, lower_batch_statistics},
     {"cuda.LowPrecisionGemm", refuse_nothing, lower_product},
     {"cuda.Transposed", refuse_nothing, lower_transposed},
     {"tenon.AveragePoolGrad", refuse_pool_grad, lower_pool_grad},
-    {"tenon.BatchNormGrad", refuse_batch_norm_grad, lower_batch_norm_grad},
+    {"tenon.BatchNormGrad", refuse_batch_norm_grad, nullptr},  // likewise
     {"tenon.ConvInputGrad", refuse_conv, lower_conv, why_no_convolution},
     {"tenon.ConvWeightGrad", refuse_conv, lower_conv, why_no_convolution},
     {"tenon.LayerNormGrad", refuse_layer_norm_grad, lower_layer_norm_grad},

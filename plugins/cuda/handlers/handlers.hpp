@@ -14,7 +14,7 @@ namespace tenon::cuda {
 struct Handler {
   const char* op;
   std::string (*refuse)(const Imported&, const NodeInfo&);
-  void (*lower)(Lowering&, const NodeInfo&);
+  void (*lower)(Lowering&, const NodeInfo&);  // NULL: the node becomes others before
   // Why the library that computes the node has no plan for it; empty: it has one. Asked last.
   std::string (*why_no_plan)(const Imported&, const NodeInfo&, const Target&) = nullptr;
 };
@@ -43,8 +43,8 @@ std::string refuse_gemm(const Imported&, const NodeInfo&);
 void lower_product(Lowering&, const NodeInfo&);
 // The product that a node is, with what follows in it; a buffer only says that there is one.
 Product product_of(const Imported&, const NodeInfo&, const Lowering::Epilogue&);
-// Of the last two axes; those of b transposed or not. Sizes alone.
-Product batched_product(const Dims& a, const Dims& b, bool transpose_b);
+// Of the last two axes, transposed or not as they lie. Sizes alone.
+Product batched_product(const Dims& a, const Dims& b, bool transpose_a, bool transpose_b);
 std::string why_no_product(const Imported&, const NodeInfo&, const Target&);
 std::string refuse_nothing(const Imported&, const NodeInfo&);
 void lower_transposed(Lowering&, const NodeInfo&);
@@ -63,9 +63,9 @@ void lower_pool_grad(Lowering&, const NodeInfo&);
 std::string refuse_sum_to(const Imported&, const NodeInfo&);
 void lower_sum_to(Lowering&, const NodeInfo&);
 std::string refuse_batch_norm(const Imported&, const NodeInfo&);
-void lower_batch_norm(Lowering&, const NodeInfo&);
+void lower_batch_statistics(Lowering&, const NodeInfo&);
 std::string refuse_batch_norm_grad(const Imported&, const NodeInfo&);
-void lower_batch_norm_grad(Lowering&, const NodeInfo&);
+void lower_batch_gradients(Lowering&, const NodeInfo&);
 std::string refuse_layer_norm_grad(const Imported&, const NodeInfo&);
 void lower_layer_norm_grad(Lowering&, const NodeInfo&);
 std::string refuse_scatter(const Imported&, const NodeInfo&);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "plan.hpp"
+
 namespace tenon::cuda {
 
 // A thread for each of `count` elements, 256 in a block.
@@ -20,6 +22,17 @@ inline uint32_t row_block(uint64_t cols) {
 }
 inline uint32_t row_grid(uint64_t rows) {
   return static_cast<uint32_t>(std::min<uint64_t>(rows, 1u << 20));
+}
+
+// A warp for each row where it is short enough for registers and its elements are neighbours, by
+// the kernel whose name has "_warps" in front of the type; else a block.
+inline Launch row_launch(Launch made, uint64_t rows, uint64_t cols, bool are_neighbours) {
+  constexpr uint64_t kMostInRegisters = 1024, kWarpsOfBlock = 8;
+  bool by_warps = are_neighbours && cols <= kMostInRegisters;
+  if (by_warps) made.symbol.insert(made.symbol.rfind('_'), "_warps");
+  made.block = by_warps ? kWarpsOfBlock * 32 : row_block(cols);
+  made.grid = row_grid(by_warps ? (rows + kWarpsOfBlock - 1) / kWarpsOfBlock : rows);
+  return made;
 }
 
 }  // namespace tenon::cuda

@@ -41,18 +41,19 @@ std::string refuse_matmul(const Imported& graph, const NodeInfo& node) {
   return {};
 }
 
-Product batched_product(const Dims& a, const Dims& b, bool transpose_b) {
+Product batched_product(const Dims& a, const Dims& b, bool transpose_a, bool transpose_b) {
   Product product;
+  product.transpose_a = transpose_a;
   product.transpose_b = transpose_b;
-  product.m = a[a.size() - 2];
-  product.k = a.back();
+  product.m = transpose_a ? a.back() : a[a.size() - 2];
+  product.k = transpose_a ? a[a.size() - 2] : a.back();
   product.n = transpose_b ? b[b.size() - 2] : b.back();
-  if (batches(b) == 1) {
+  if (batches(b) == 1 && (!transpose_a || batches(a) == 1)) {
     product.m *= batches(a);  // one large product in place of many
   } else {
-    product.batch = batches(b);
+    product.batch = std::max(batches(a), batches(b));
     product.stride_a = batches(a) == 1 ? 0 : product.m * product.k;
-    product.stride_b = product.k * product.n;
+    product.stride_b = batches(b) == 1 ? 0 : product.k * product.n;
   }
   return product;
 }
@@ -86,8 +87,8 @@ Product gemm_product(const Imported& graph, const NodeInfo& node) {
   const Dims& a = graph.value(node.inputs[0]).dims;
   const Dims& out = graph.value(node.outputs[0]).dims;
   Product product;
-  product.transpose_a = node.source.attr_int("transA", 0) != 0;
-  product.transpose_b = node.source.attr_int("transB", 0) != 0;
+  product.transpose_a = (node.source.attr_int("transA", 0) != 0) != node.is_exchanged[0];
+  product.transpose_b = (node.source.attr_int("transB", 0) != 0) != node.is_exchanged[1];
   product.m = out[0];
   product.n = out[1];
   product.k = product.transpose_a ? a[0] : a[1];
@@ -107,9 +108,10 @@ Product product_of(const Imported& graph,
                    const Lowering::Epilogue& epilogue) {
   const ValueInfo& a = graph.value(node.inputs[0]);
   const ValueInfo& b = graph.value(node.inputs[1]);
-  Product product = node.op == "Gemm"
-                        ? gemm_product(graph, node)
-                        : batched_product(a.dims, b.dims, node.op == "cuda.LowPrecisionGemm");
+  bool is_low_precision = node.op == "cuda.LowPrecisionGemm";
+  Product product = node.op == "Gemm" ? gemm_product(graph, node)
+                                      : batched_product(a.dims, b.dims, node.is_exchanged[0],
+                                                        node.is_exchanged[1] || is_low_precision);
   product.a = product.b = product.out = kThere;
   product.dtype = a.dtype;
   product.b_dtype = b.dtype;

@@ -40,90 +40,6 @@ std::string refuse_batch(const Imported& graph, int x) {
   return {};
 }
 
-struct Spread {  // where the running statistics lie; -1: nowhere
-  int mean_before = -1, variance_before = -1, mean_after = -1, variance_after = -1;
-};
-
-// Mean and reciprocal deviation of each channel; kept for the gradient.
-Lowering::Statistics add_statistics(
-    Lowering& lowering, const NodeInfo& node, int x, int x_buffer, const Spread& running) {
-  Channels channels = channels_of(lowering, x);
-  uint32_t dtype = lowering.value(x).dtype;
-  double each = 1 / static_cast<double>(channels.count);
-  Lowering::Statistics out;
-  out.epsilon = node.source.attr_float("epsilon", 1e-5);
-  out.mean = scratch_floats(lowering, node, "mean", channels.channels);
-  out.inv_std = scratch_floats(lowering, node, "deviation", channels.channels);
-  ChannelReads reads;
-  reads.x = x_buffer;
-  ChannelSums sums = add_channel_sums(lowering, node, "values", dtype, channels, reads);
-  add_channel_totals(lowering, node, TN_F32, channels, sums, each, out.mean, -1);
-  reads.mean = out.mean;
-  sums = add_channel_sums(lowering, node, "squares", dtype, channels, reads);
-  ChannelSpreadArgs args{};
-  args.channels = channels.channels;
-  args.pieces = sums.pieces;
-  args.factor = static_cast<float>(each);
-  args.epsilon = static_cast<float>(out.epsilon);
-  args.momentum = static_cast<float>(node.source.attr_float("momentum", 0.9));
-  Launch made = lowering.launch("channel_spread", args);
-  made.is_elementwise = true;  // running statistics
-  made.block = 128;
-  made.grid = static_cast<uint32_t>((args.channels + 127) / 128);
-  made.patches = {{offsetof(ChannelSpreadArgs, partial), sums.partial, 0},
-                  {offsetof(ChannelSpreadArgs, mean), out.mean, 0}};
-  auto point = [&](size_t at, int buffer) {
-    if (buffer >= 0) made.patches.push_back({static_cast<uint32_t>(at), buffer, 0});
-  };
-  point(offsetof(ChannelSpreadArgs, mean_before), running.mean_before);
-  point(offsetof(ChannelSpreadArgs, variance_before), running.variance_before);
-  size_t n_reads = made.patches.size();
-  point(offsetof(ChannelSpreadArgs, inv_std), out.inv_std);
-  point(offsetof(ChannelSpreadArgs, mean_after), running.mean_after);
-  point(offsetof(ChannelSpreadArgs, variance_after), running.variance_after);
-  lowering.add_launch(node, std::move(made), n_reads, static_cast<double>(args.channels));
-  lowering.keep_statistics(x, out);
-  return out;
-}
-
-struct BatchNormReads {
-  int x = -1, dy = -1, scale = -1, bias = -1, dscale = -1, dbias = -1;
-};
-
-void add_batch_norm(Lowering& lowering,
-                    const NodeInfo& node,
-                    int x,
-                    const Channels& channels,
-                    const BatchNormReads& reads,
-                    const Lowering::Statistics& statistics,
-                    int y) {
-  BatchNormArgs args{};
-  args.count = channels.count * channels.channels;
-  args.channels = static_cast<unsigned>(channels.channels);
-  args.inner = static_cast<unsigned>(channels.inner);
-  args.factor = 1 / static_cast<float>(channels.count);
-  bool in_vectors = args.count % 4 == 0;
-  Launch made = lowering.launch(cat(in_vectors ? "batch_norm_vectors_" : "batch_norm_",
-                                    float_suffix(lowering.value(x).dtype)),
-                                args);
-  made.block = kElementBlock;
-  made.grid = element_grid(in_vectors ? args.count / 4 : args.count);
-  auto point = [&](size_t at, int buffer) {
-    if (buffer >= 0) made.patches.push_back({static_cast<uint32_t>(at), buffer, 0});
-  };
-  point(offsetof(BatchNormArgs, x), reads.x);
-  point(offsetof(BatchNormArgs, dy), reads.dy);
-  point(offsetof(BatchNormArgs, mean), statistics.mean);
-  point(offsetof(BatchNormArgs, inv_std), statistics.inv_std);
-  point(offsetof(BatchNormArgs, scale), reads.scale);
-  point(offsetof(BatchNormArgs, bias), reads.bias);
-  point(offsetof(BatchNormArgs, dscale), reads.dscale);
-  point(offsetof(BatchNormArgs, dbias), reads.dbias);
-  size_t n_reads = made.patches.size();
-  point(offsetof(BatchNormArgs, y), y);
-  lowering.add_launch(node, std::move(made), n_reads, 8 * static_cast<double>(args.count));
-}
-
 }  // namespace
 
 // Inference is taken apart: a group of pointwise nodes does it.
@@ -133,26 +49,40 @@ std::string refuse_batch_norm(const Imported& graph, const NodeInfo& node) {
   return refuse_batch(graph, node.inputs[0]);
 }
 
-void lower_batch_norm(Lowering& lowering, const NodeInfo& node) {
+// cuda.BatchStatistics(x, running mean, running variance): mean and reciprocal deviation of each
+// channel, and the running ones after it.
+void lower_batch_statistics(Lowering& lowering, const NodeInfo& node) {
   int x = node.inputs[0];
-  bool last = lowering.lies_channels_last(x);
-  BatchNormReads reads;
-  reads.x = last ? lowering.channels_last(x) : lowering.buffer(x);
-  reads.scale = lowering.buffer(node.inputs[1]);
-  reads.bias = lowering.buffer(node.inputs[2]);
-  Spread running;
-  if (node.output(1) != kNone) {
-    running.mean_before = lowering.buffer(node.inputs[3]);
-    running.mean_after = lowering.buffer(node.output(1));
-  }
-  if (node.output(2) != kNone) {
-    running.variance_before = lowering.buffer(node.inputs[4]);
-    running.variance_after = lowering.buffer(node.output(2));
-  }
+  uint32_t dtype = lowering.value(x).dtype;
   Channels channels = channels_of(lowering, x);
-  Lowering::Statistics statistics = add_statistics(lowering, node, x, reads.x, running);
-  int y = last ? lowering.new_channels_last(node.outputs[0]) : lowering.buffer(node.outputs[0]);
-  add_batch_norm(lowering, node, x, channels, reads, statistics, y);
+  ChannelReads reads;
+  reads.x = lowering.placed(x).buffer;
+  ChannelSums sums = add_channel_sums(lowering, node, "distances", dtype, channels, reads);
+  ChannelStatisticsArgs args{};
+  args.channels = channels.channels;
+  args.inner = channels.inner;
+  args.count = channels.count;
+  args.pieces = sums.pieces;
+  args.epsilon = static_cast<float>(node.source.attr_float("epsilon", 1e-5));
+  args.momentum = static_cast<float>(node.source.attr_float("momentum", 0.9));
+  Launch made = lowering.launch("channel_statistics_" + float_suffix(dtype), args);
+  made.is_elementwise = true;  // running statistics
+  share_totals(&made, args.channels);
+  made.patches = {{offsetof(ChannelStatisticsArgs, x), reads.x, 0},
+                  {offsetof(ChannelStatisticsArgs, partial), sums.partial, 0}};
+  auto point = [&](size_t at, int value) {
+    if (value != kNone)
+      made.patches.push_back({static_cast<uint32_t>(at), lowering.buffer(value), 0});
+  };
+  bool has_mean = node.output(2) != kNone, has_variance = node.output(3) != kNone;
+  point(offsetof(ChannelStatisticsArgs, mean_before), has_mean ? node.inputs[1] : kNone);
+  point(offsetof(ChannelStatisticsArgs, variance_before), has_variance ? node.inputs[2] : kNone);
+  size_t n_reads = made.patches.size();
+  point(offsetof(ChannelStatisticsArgs, mean), node.outputs[0]);
+  point(offsetof(ChannelStatisticsArgs, inv_std), node.outputs[1]);
+  point(offsetof(ChannelStatisticsArgs, mean_after), node.output(2));
+  point(offsetof(ChannelStatisticsArgs, variance_after), node.output(3));
+  lowering.add_launch(node, std::move(made), n_reads, static_cast<double>(args.channels));
 }
 
 // tenon:BatchNormGrad(dy, x, scale)
@@ -163,32 +93,19 @@ std::string refuse_batch_norm_grad(const Imported& graph, const NodeInfo& node) 
   return refuse_batch(graph, node.inputs[1]);
 }
 
-void lower_batch_norm_grad(Lowering& lowering, const NodeInfo& node) {
-  int x = node.inputs[1];
-  uint32_t dtype = lowering.value(x).dtype;
+// cuda.BatchGradients(dy, x, mean, reciprocal deviation): the gradients by scale and bias.
+void lower_batch_gradients(Lowering& lowering, const NodeInfo& node) {
+  int dy = node.inputs[0], x = node.inputs[1];
   bool last = lowering.lies_channels_last(x);
   auto read = [&](int value) {
     return last ? lowering.channels_last(value) : lowering.buffer(value);
   };
-  BatchNormReads reads;
-  reads.dy = read(node.inputs[0]);
-  reads.x = read(x);
-  reads.scale = lowering.buffer(node.inputs[2]);
   Channels channels = channels_of(lowering, x);
-  const Lowering::Statistics* known =
-      lowering.statistics(x, node.source.attr_float("epsilon", 1e-5));
-  Lowering::Statistics statistics = known ? *known : add_statistics(lowering, node, x, reads.x, {});
-  ChannelSums sums = add_channel_sums(lowering, node, "gradients", dtype, channels,
-                                      {reads.x, reads.dy, statistics.mean, statistics.inv_std});
-  auto place = [&](size_t output, const char* what) {
-    return node.output(output) != kNone ? lowering.buffer(node.output(output))
-                                        : scratch_floats(lowering, node, what, channels.channels);
-  };
-  reads.dscale = place(1, "dscale");
-  reads.dbias = place(2, "dbias");
-  add_channel_totals(lowering, node, TN_F32, channels, sums, 1, reads.dbias, reads.dscale);
-  int dx = last ? lowering.new_channels_last(node.outputs[0]) : lowering.buffer(node.outputs[0]);
-  add_batch_norm(lowering, node, x, channels, reads, statistics, dx);
+  ChannelReads reads{read(x), read(dy), lowering.buffer(node.inputs[2]), -1};
+  ChannelSums sums =
+      add_channel_sums(lowering, node, "gradients", lowering.value(x).dtype, channels, reads);
+  add_channel_totals(lowering, node, TN_F32, sums, lowering.buffer(node.inputs[3]),
+                     lowering.buffer(node.outputs[1]), lowering.buffer(node.outputs[0]));
 }
 
 // tenon:LayerNormGrad(dy, x, scale)
@@ -215,9 +132,8 @@ void lower_layer_norm_grad(Lowering& lowering, const NodeInfo& node) {
   int mean = scratch_floats(lowering, node, "mean", args.rows);
   int inv_std = scratch_floats(lowering, node, "deviation", args.rows);
   int dy = lowering.buffer(node.inputs[0]), from = lowering.buffer(node.inputs[1]);
-  Launch made = lowering.launch("layer_norm_grad_" + float_suffix(x.dtype), args);
-  made.block = row_block(args.cols);
-  made.grid = row_grid(args.rows);
+  Launch made = row_launch(lowering.launch("layer_norm_grad_" + float_suffix(x.dtype), args),
+                           args.rows, args.cols, true);
   made.patches = {{offsetof(LayerNormGradArgs, dy), dy, 0},
                   {offsetof(LayerNormGradArgs, x), from, 0},
                   {offsetof(LayerNormGradArgs, scale), lowering.buffer(node.inputs[2]), 0},
@@ -235,7 +151,7 @@ void lower_layer_norm_grad(Lowering& lowering, const NodeInfo& node) {
                                         : lowering.scratch(cat(node.name, " unused"), bytes);
   };
   int dscale = place(1), dbias = place(2);
-  add_channel_totals(lowering, node, x.dtype, channels, sums, 1, dbias, dscale);
+  add_channel_totals(lowering, node, x.dtype, sums, -1, dbias, dscale);
 }
 
 }  // namespace tenon::cuda

@@ -2,6 +2,7 @@
 // Reductions, global pools, sums back to what was broadcast.
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "../kernels/row_args.h"
 #include "channels.hpp"
@@ -45,13 +46,20 @@ void push_axis(Walk& walk, int64_t dim, int64_t stride) {
   walk.strides.push_back(stride);
 }
 
+// What is reduced may be walked in any order: as it lies, so that neighbours merge.
 void walks_of(const Dims& dims,
               const Dims& strides,
               const std::vector<bool>& is_reduced,
               Walk* kept,
               Walk* reduced) {
-  for (size_t axis = dims.size(); axis-- > 0;)
-    push_axis(is_reduced[axis] ? *reduced : *kept, dims[axis], strides[axis]);
+  std::vector<std::pair<int64_t, int64_t>> away;  // stride, size
+  for (size_t axis = dims.size(); axis-- > 0;) {
+    if (!is_reduced[axis]) push_axis(*kept, dims[axis], strides[axis]);
+    if (is_reduced[axis] && dims[axis] != 1) away.emplace_back(strides[axis], dims[axis]);
+  }
+  std::sort(away.begin(), away.end());
+  for (const auto& [stride, dim] : away)
+    push_axis(*reduced, dim, stride);
 }
 
 std::vector<bool> reduced_axes(const Imported& graph, const NodeInfo& node) {
@@ -107,14 +115,41 @@ std::string refuse_global_pool(const Imported& graph, const NodeInfo& node) {
   return refuse_reduce(graph, node);
 }
 
-// A sum or mean of columns, or of everything, long enough for more than one block of each.
+namespace {
+
+// A sum or mean of columns, long enough for more than one block of each.
 bool is_by_channels(const Walk& kept, const Walk& reduced, const char* kind) {
   bool adds = std::string_view(kind) == "sum" || std::string_view(kind) == "mean";
   if (!adds || reduced.dims.size() != 1 || reduced.dims[0] < 64) return false;
-  if (kept.dims.empty()) return reduced.strides[0] == 1;
   return kept.dims.size() == 1 && kept.strides[0] == 1 &&
          reduced.strides[0] == static_cast<int64_t>(kept.dims[0]);
 }
+
+constexpr uint64_t kWarpReduces = 512;    // elements at most
+constexpr uint64_t kLeastPiece = 4096;    // so that a piece is worth a block
+constexpr uint64_t kBlocksWanted = 1024;  // several for each multiprocessor
+
+struct Shape {
+  uint64_t blocks;
+  uint32_t threads;
+};
+
+// Reads the first patch, writes the second.
+void add_reduction(Lowering& lowering,
+                   const NodeInfo& node,
+                   std::string symbol,
+                   const ReduceArgs& args,
+                   const Shape& shape,
+                   const Patch& from,
+                   const Patch& to) {
+  Launch made = lowering.launch(std::move(symbol), args);
+  made.block = shape.threads;
+  made.grid = row_grid(shape.blocks);
+  made.patches = {from, to};
+  lowering.add_launch(node, std::move(made), 1, static_cast<double>(args.outputs * args.reduced));
+}
+
+}  // namespace
 
 void lower_reduce(Lowering& lowering, const NodeInfo& node) {
   const ValueInfo& x = lowering.value(node.inputs[0]);
@@ -129,25 +164,40 @@ void lower_reduce(Lowering& lowering, const NodeInfo& node) {
   const ReduceRow* row = std::find_if(std::begin(kReductions), std::end(kReductions),
                                       [&](const ReduceRow& r) { return node.op == r.op; });
   if (is_by_channels(kept, reduced, row->kind)) {
-    Channels channels{kept.dims.empty() ? 1 : kept.dims[0], 1, reduced.dims[0]};
+    Channels channels{kept.dims[0], 1, reduced.dims[0]};
     ChannelReads reads;
     reads.x = at.buffer;
     ChannelSums sums = add_channel_sums(lowering, node, "values", x.dtype, channels, reads);
     bool is_mean = std::string_view(row->kind) == "mean";
     double factor = is_mean ? 1 / static_cast<double>(channels.count) : 1;
     int out = lowering.buffer(node.outputs[0]);
-    return add_channel_totals(lowering, node, x.dtype, channels, sums, factor, out, -1);
+    return add_channel_totals(lowering, node, x.dtype, sums, -1, out, -1, factor);
   }
   // Neighbours are reduced: a block for each output. Neighbours are kept: a thread for each.
   bool by_rows = kept.dims.empty() || (!reduced.dims.empty() && reduced.strides[0] == 1);
-  Launch made = lowering.launch(
-      cat(by_rows ? "reduce_rows_" : "reduce_columns_", row->kind, "_", float_suffix(x.dtype)),
-      args);
-  made.block = by_rows ? row_block(args.reduced) : 128;
-  made.grid = by_rows ? row_grid(args.outputs) : row_grid((args.outputs + 127) / 128);
-  made.patches = {{offsetof(ReduceArgs, x), at.buffer, 0},
-                  {offsetof(ReduceArgs, y), lowering.buffer(node.outputs[0]), 0}};
-  lowering.add_launch(node, std::move(made), 1, static_cast<double>(x.count()));
+  bool are_neighbours = reduced.dims.size() == 1 && reduced.strides[0] == 1;
+  std::string which = cat(row->kind, "_", float_suffix(x.dtype));
+  Patch from{offsetof(ReduceArgs, x), at.buffer, 0};
+  Patch to{offsetof(ReduceArgs, y), lowering.buffer(node.outputs[0]), 0};
+  uint64_t pieces = std::min(kBlocksWanted / args.outputs, args.reduced / kLeastPiece);
+  auto add = [&](const char* how, uint64_t blocks, uint32_t threads) {
+    add_reduction(lowering, node, cat("reduce_", how, "_", which), args, {blocks, threads}, from,
+                  to);
+  };
+  if (!by_rows) return add("columns", (args.outputs + 127) / 128, 128);
+  if (are_neighbours && args.reduced <= kWarpReduces)
+    return add("warps", (args.outputs + 7) / 8, 256);
+  if (!are_neighbours || pieces < 2) return add("rows", args.outputs, row_block(args.reduced));
+  args.piece = ((args.reduced + pieces - 1) / pieces + 15) / 16 * 16;  // whole vectors
+  args.pieces = (args.reduced + args.piece - 1) / args.piece;
+  Patch result = to;
+  int between =
+      lowering.scratch(cat(node.name, " pieces"), args.outputs * args.pieces * sizeof(float));
+  to = {offsetof(ReduceArgs, partial), between, 0};
+  add("pieces", args.outputs * args.pieces, 256);
+  from = to;
+  to = result;
+  add("totals", args.outputs, row_block(args.pieces));
 }
 
 std::string refuse_sum_to(const Imported& graph, const NodeInfo& node) {

@@ -44,9 +44,8 @@ void lower_softmax(Lowering& lowering, const NodeInfo& node) {
   args.cols = rank == 0 ? 1 : static_cast<uint64_t>(x.dims[axis]);
   args.rows = static_cast<uint64_t>(x.count()) / args.cols;
   args.is_log = node.op == "LogSoftmax";
-  Launch made = lowering.launch("softmax_" + float_suffix(x.dtype), args);
-  made.block = row_block(args.cols);
-  made.grid = row_grid(args.rows);
+  Launch made = row_launch(lowering.launch("softmax_" + float_suffix(x.dtype), args), args.rows,
+                           args.cols, args.inner == 1);
   made.patches = {{offsetof(SoftmaxArgs, x), lowering.buffer(node.inputs[0]), 0},
                   {offsetof(SoftmaxArgs, y), lowering.buffer(node.outputs[0]), 0}};
   lowering.add_launch(node, std::move(made), 1, 5.0 * static_cast<double>(x.count()));
@@ -79,9 +78,8 @@ void lower_norm(Lowering& lowering, const NodeInfo& node) {
   args.rows = static_cast<uint64_t>(x.count()) / args.cols;
   args.epsilon = static_cast<float>(node.source.attr_float("epsilon", 1e-5));
   args.is_rms = node.op == "RMSNormalization";
-  Launch made = lowering.launch("norm_" + float_suffix(x.dtype), args);
-  made.block = row_block(args.cols);
-  made.grid = row_grid(args.rows);
+  Launch made = row_launch(lowering.launch("norm_" + float_suffix(x.dtype), args), args.rows,
+                           args.cols, true);
   auto point = [&](size_t at, int value) {
     if (value != kNone)
       made.patches.push_back({static_cast<uint32_t>(at), lowering.buffer(value), 0});

@@ -114,19 +114,30 @@ void lower_pool_grad(Lowering& lowering, const NodeInfo& node) {
   bool is_average = node.op.find("Average") != std::string::npos;
   bool last = lowering.lies_channels_last(node.inputs[is_average ? 0 : 1]);
   PoolArgs args = pool_args(node, dx.dims, dy.dims, last);
-  Launch made = lowering.launch(
-      cat("pool_grad_", is_average ? "average_" : "max_", float_suffix(dx.dtype)), args);
-  made.block = kElementBlock;
-  made.grid = element_grid(static_cast<uint64_t>(dx.count()));
   auto read = [&](int value) {
     return last ? lowering.channels_last(value) : lowering.buffer(value);
   };
-  made.patches = {{offsetof(PoolArgs, dy), read(node.inputs[0]), 0}};
-  if (!is_average) made.patches.push_back({offsetof(PoolArgs, x), read(node.inputs[1]), 0});
+  int from = read(node.inputs[0]), places = -1;
+  std::string type = float_suffix(dx.dtype);
+  if (!is_average) {
+    places = lowering.scratch(node.name + " places",
+                              static_cast<uint64_t>(dy.count()) * sizeof(int32_t));
+    Launch find = lowering.launch("pool_places_" + type, args);
+    find.block = kElementBlock;
+    find.grid = element_grid(static_cast<uint64_t>(dy.count()));
+    find.patches = {{offsetof(PoolArgs, x), read(node.inputs[1]), 0},
+                    {offsetof(PoolArgs, places), places, 0}};
+    lowering.add_launch(node, std::move(find), 1, taps_of(args, dy.count()));
+  }
+  Launch made = lowering.launch(cat("pool_grad_", is_average ? "average_" : "max_", type), args);
+  made.block = kElementBlock;
+  made.grid = element_grid(static_cast<uint64_t>(dx.count()));
+  made.patches = {{offsetof(PoolArgs, dy), from, 0}};
+  if (places >= 0) made.patches.push_back({offsetof(PoolArgs, places), places, 0});
   size_t n_reads = made.patches.size();
   int to = last ? lowering.new_channels_last(node.outputs[0]) : lowering.buffer(node.outputs[0]);
   made.patches.push_back({offsetof(PoolArgs, y), to, 0});
-  lowering.add_launch(node, std::move(made), n_reads, taps_of(args, dy.count()));
+  lowering.add_launch(node, std::move(made), n_reads, static_cast<double>(dx.count()));
 }
 
 }  // namespace tenon::cuda

@@ -14,13 +14,15 @@ struct ChannelSumArgs {
   float* partial;
   unsigned long long channels, inner, count; /* count: elements of a channel */
   unsigned long long pieces, piece;          /* how many, and of how many elements */
-  unsigned lanes;                            /* neighbouring channels of a block: 32 or 1 */
-  unsigned reserved;
+  unsigned lanes; /* threads of a block beside each other along the channels: a power of two */
+  unsigned width; /* channels of each: 1, or as many as 16 bytes hold */
 };
 
-/* first[c] = factor * sum of the first pieces; second, where there is one, of the second. */
+/* first[c] = factor * sum of the first pieces; second, where there is one, of the second, times
+ * inv_std[c] where that is given. */
 struct ChannelTotalArgs {
   const float* partial;
+  const float* inv_std;
   void* first;
   void* second;
   unsigned long long channels, pieces;
@@ -28,37 +30,19 @@ struct ChannelTotalArgs {
   unsigned reserved;
 };
 
-/* From sums of squared distances: 1 / sqrt(variance + epsilon), and running statistics where they
- * are wanted: before * momentum + now * (1 - momentum). */
-struct ChannelSpreadArgs {
+/* From sums of distances and of their squares: mean and 1 / sqrt(variance + epsilon), and running
+ * statistics where they are wanted: before * momentum + now * (1 - momentum). */
+struct ChannelStatisticsArgs {
+  const void* x;
   const float* partial;
-  const float* mean;
   const float* mean_before;
   const float* variance_before;
+  float* mean;
   float* inv_std;
   float* mean_after;
   float* variance_after;
-  unsigned long long channels, pieces;
-  float factor, epsilon, momentum;
-  unsigned reserved;
-};
-
-/* y = (x - mean) * inv_std * scale + bias; or, where there is dy, the gradient by x, from the sums
- * of dy (dbias) and of dy times the normalised x (dscale). */
-struct BatchNormArgs {
-  const void* x;
-  const void* dy;
-  const float* mean;
-  const float* inv_std;
-  const float* scale;
-  const float* bias;
-  const float* dscale;
-  const float* dbias;
-  void* y;
-  unsigned long long count; /* elements in all */
-  unsigned channels, inner;
-  float factor; /* 1 / elements of a channel */
-  unsigned reserved;
+  unsigned long long channels, inner, count, pieces;
+  float epsilon, momentum;
 };
 
 /* Gradient of LayerNormalization by x; writes the statistics of the rows too. */

@@ -9,21 +9,32 @@ struct alignas(16) Block16 {
   u64 words[2];
 };
 
-template <class E>
-TN_FN void copy(const CopyArgs& args) {
+template <class E, class Index>
+TN_FN void copy_by(const CopyArgs& args) {
   const E* from = static_cast<const E*>(args.from);
   E* to = static_cast<E*>(args.to);
   const u64 step = static_cast<u64>(gridDim.x) * blockDim.x;
   for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < args.count; i += step) {
-    u64 rest = i;
+    Index rest = static_cast<Index>(i);
     i64 source = 0, target = 0;
     for (unsigned axis = 0; axis < args.rank; ++axis) {
-      u64 at = rest % args.dims[axis];
-      rest /= args.dims[axis];
+      const Index dim = static_cast<Index>(args.dims[axis]);
+      const Index over = axis + 1 < args.rank ? rest / dim : 0, at = rest - over * dim;
+      rest = over;
       source += static_cast<i64>(at) * args.from_strides[axis];
       target += static_cast<i64>(at) * args.to_strides[axis];
     }
     to[target] = from[source];
+  }
+}
+
+// Divisions of 32 bits cost a third.
+template <class E>
+TN_FN void copy(const CopyArgs& args) {
+  if (args.count >> 32 == 0) {
+    copy_by<E, unsigned>(args);
+  } else {
+    copy_by<E, u64>(args);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Maximum and average over windows, one thread per output, and their gradients, one thread per
-// input: it looks through the windows that hold it, so nothing is added from two sides at once.
+// input: it looks through the windows that hold it, so nothing is added from two sides at once. Of
+// a maximum, each window's tap is found first.
 #include "element.cuh"
 #include "row_args.h"
 
@@ -8,26 +9,34 @@ namespace tn {
 
 // Element i of an image of these sizes in memory, as coordinates.
 struct Place {
-  u64 plane;  // where its channel of its image begins
-  i64 apart;  // elements between neighbours in a row
+  u64 image, channel;  // with channels first: which plane of one channel, and 0
+  u64 plane;           // where its channel of its image begins
+  i64 apart;           // elements between neighbours in a row
   int row, column;
 };
 
-TN_FN Place place_of(const PoolArgs& args, u64 i, int height, int width) {
+template <class Index>
+TN_FN Place place_by(const PoolArgs& args, Index i, Index h, Index w) {
   Place at;
-  u64 h = static_cast<u64>(height), w = static_cast<u64>(width);
-  u64 c = args.channels;
-  if (args.channels_last) {
-    at.column = static_cast<int>(i / c % w);
-    at.row = static_cast<int>(i / c / w % h);
-    at.plane = i / c / w / h * c * static_cast<u64>(args.h) * args.w + i % c;
-  } else {
-    at.column = static_cast<int>(i % w);
-    at.row = static_cast<int>(i / w % h);
-    at.plane = i / w / h * static_cast<u64>(args.h) * args.w;
-  }
-  at.apart = args.channels_last ? static_cast<i64>(c) : 1;
+  const u64 size = static_cast<u64>(args.h) * static_cast<u64>(args.w);
+  const Index c = args.channels_last ? static_cast<Index>(args.channels) : 1;
+  const Index rest = i / c, line = rest / w, image = line / h;
+  at.column = static_cast<int>(rest - line * w);
+  at.row = static_cast<int>(line - image * h);
+  at.image = image;
+  at.channel = i - rest * c;
+  at.plane = image * c * size + at.channel;
+  at.apart = static_cast<i64>(c);
   return at;
+}
+
+// Divisions of 32 bits cost a third.
+TN_FN Place place_of(const PoolArgs& args, u64 i, int height, int width) {
+  if (i >> 32 == 0) {
+    return place_by<unsigned>(args, static_cast<unsigned>(i), static_cast<unsigned>(height),
+                              static_cast<unsigned>(width));
+  }
+  return place_by<u64>(args, i, static_cast<u64>(height), static_cast<u64>(width));
 }
 
 TN_FN i64 offset(const PoolArgs& args, const Place& at, int row, int column) {
@@ -85,18 +94,27 @@ TN_FN void pool(const PoolArgs& args) {
   }
 }
 
-// The first of the largest in a window; a NaN is larger than anything. -1: it lies in the padding.
+// For each output, which place of its image the largest of its window is: the first of several; a
+// NaN is larger than anything. -1: all of it lies in the padding.
 template <class E>
-TN_FN int place_of_most(const PoolArgs& args, const E* x, const Place& at, int top, int left) {
-  int best = -1;
-  float most = 0;
-  for_each_tap(args, top, left, [&](int y, int z) {
-    float v = value(x[offset(args, at, y, z)]);
-    if (best >= 0 && !(v > most || (v != v && most == most))) return;
-    most = v;
-    best = y * args.w + z;
-  });
-  return best;
+TN_FN void pool_places(const PoolArgs& args) {
+  const u64 count =
+      args.images * args.channels * static_cast<u64>(args.p) * static_cast<u64>(args.q);
+  const u64 step = static_cast<u64>(gridDim.x) * blockDim.x;
+  for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
+    const Place at = place_of(args, i, args.p, args.q);
+    const E* x = static_cast<const E*>(args.x) + at.plane;
+    int best = -1;
+    float most = 0;
+    for_each_tap(args, at.row * args.stride[0] - args.pad[0],
+                 at.column * args.stride[1] - args.pad[1], [&](int y, int z) {
+                   float v = value(x[offset(args, at, y, z)]);
+                   if (best >= 0 && !(v > most || (v != v && most == most))) return;
+                   most = v;
+                   best = y * args.w + z;
+                 });
+    args.places[i] = best;
+  }
 }
 
 // The first window that may hold position `at`, and the one behind the last.
@@ -118,16 +136,14 @@ TN_FN void pool_grad(const PoolArgs& args) {
   const u64 count =
       args.images * args.channels * static_cast<u64>(args.h) * static_cast<u64>(args.w);
   const u64 step = static_cast<u64>(gridDim.x) * blockDim.x;
-  const i64 outputs = static_cast<i64>(args.p) * args.q;
+  const u64 outputs = static_cast<u64>(args.p) * static_cast<u64>(args.q);
   for (u64 i = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
     const Place at = place_of(args, i, args.h, args.w);
-    const E* x = kAverage ? nullptr : static_cast<const E*>(args.x) + at.plane;
     // dy has as many planes as x, of another size.
-    const i64 plane = static_cast<i64>(
-        args.channels_last
-            ? i / args.channels / args.h / args.w * args.channels * outputs + i % args.channels
-            : i / args.h / args.w * outputs);
+    const u64 plane = at.image * static_cast<u64>(at.apart) * outputs + at.channel;
     const E* dy = static_cast<const E*>(args.dy) + plane;
+    const int* places = args.places + plane;
+    const int own = at.row * args.w + at.column;
     float sum = 0;
     for (int p = first_window(args, 0, at.row), n = last_window(args, 0, at.row, args.p); p < n;
          ++p) {
@@ -137,11 +153,11 @@ TN_FN void pool_grad(const PoolArgs& args) {
            q < m; ++q) {
         int left = q * args.stride[1] - args.pad[1];
         if (!holds(args, 1, left, at.column)) continue;
-        float d = value(dy[(static_cast<i64>(p) * args.q + q) * at.apart]);
+        const i64 window = (static_cast<i64>(p) * args.q + q) * at.apart;
         if (kAverage) {
-          sum += d / static_cast<float>(taps(args, top, left));
-        } else if (place_of_most(args, x, at, top, left) == at.row * args.w + at.column) {
-          sum += d;
+          sum += value(dy[window]) / static_cast<float>(taps(args, top, left));
+        } else if (places[window] == own) {
+          sum += value(dy[window]);
         }
       }
     }
@@ -154,6 +170,9 @@ TN_FN void pool_grad(const PoolArgs& args) {
 #define TN_POOLS(name, E)                         \
   TN_KERNEL(pool_##name, PoolArgs) {              \
     tn::pool<E>(args);                            \
+  }                                               \
+  TN_KERNEL(pool_places_##name, PoolArgs) {       \
+    tn::pool_places<E>(args);                     \
   }                                               \
   TN_KERNEL(pool_grad_max_##name, PoolArgs) {     \
     tn::pool_grad<E, false>(args);                \

@@ -27,11 +27,14 @@ struct NormArgs {
   unsigned is_rms; /* no mean is taken away */
 };
 
-/* Innermost axis first. Output i sums x[kept offset of i + reduced offset of j] over j. */
+/* Innermost axis first. Output i sums x[kept offset of i + reduced offset of j] over j. In pieces:
+ * partial[output][piece] between the two kernels. */
 struct ReduceArgs {
   const void* x;
   void* y;
+  float* partial;
   unsigned long long outputs, reduced;
+  unsigned long long pieces, piece; /* of an output: how many, and of how many elements */
   unsigned kept_rank, reduced_rank;
   unsigned long long kept_dims[TN_REDUCE_RANK], reduced_dims[TN_REDUCE_RANK];
   long long kept_strides[TN_REDUCE_RANK], reduced_strides[TN_REDUCE_RANK];
@@ -39,10 +42,12 @@ struct ReduceArgs {
 
 /* Two spatial axes; one-dimensional data has a first axis of 1. x is what the window goes over, y
  * what a kernel writes: the pool's output, or for a gradient (from dy, of the pool's output) that
- * by x. All tensors lie alike. */
+ * by x. places: for the gradient of a maximum, which place of its image the largest of each window
+ * is. All tensors lie alike. */
 struct PoolArgs {
   const void* x;
   const void* dy;
+  int* places;
   void* y;
   unsigned long long images, channels;
   int h, w, p, q;

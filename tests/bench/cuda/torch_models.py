@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ResNet-50 and MiniLM of model_figures.cpp in PyTorch: milliseconds, eager and compiled;
-a line each, as soon as it is measured."""
+"""ResNet-50 and MiniLM of model_figures.cpp in PyTorch: milliseconds, eager and compiled; a line
+each, as soon as it is measured. Usage: torch_models.py [FOLDER]. Compiling takes by far the most
+time, so that processes of their own compile, all at once; with a folder, `ready` is written there
+when they are done, and nothing is measured before somebody writes `go` beside it."""
 
 import itertools
 import json
+import multiprocessing
 import statistics
 import sys
 import time
+from pathlib import Path
 
 try:
     import torch
@@ -18,7 +22,7 @@ if not torch.cuda.is_available():
     print("PyTorch sees no GPU: nothing to compare with")
     sys.exit(0)
 
-SECONDS = 60  # the whole run is limited: what comes later is left out
+COMPILE_SECONDS = 75  # what is not compiled by then is left out
 
 
 class Bottleneck(nn.Module):
@@ -67,7 +71,7 @@ class MiniLm(nn.Module):
         return self.head(self.layers(self.norm(self.words(ids) + self.places)).mean(1))
 
 
-def milliseconds(function, until):
+def milliseconds(function):
     times = []
     for i in range(25):
         torch.cuda.synchronize()
@@ -76,9 +80,7 @@ def milliseconds(function, until):
         torch.cuda.synchronize()
         if i >= 5:
             times.append((time.perf_counter() - begin) * 1e3)
-        if time.monotonic() > until:
-            break
-    return statistics.median(times) if times else None
+    return statistics.median(times)
 
 
 def inference(model, x):
@@ -107,7 +109,10 @@ def training(model, x, classes, precision):
     return run
 
 
-def figure(name, what, precision, compiled, until):
+def subject(name, what, precision, compiled):
+    """A function that runs the model once."""
+    torch.manual_seed(0)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[precision]
     model = (resnet50() if name == "resnet50" else MiniLm()).cuda()
     if name == "resnet50":
@@ -121,29 +126,64 @@ def figure(name, what, precision, compiled, until):
         model.eval()
     run = torch.compile(model) if compiled else model
     if what == "inference":
-        return milliseconds(inference(run, x), until)
-    return milliseconds(training(run, x, 1000 if name == "resnet50" else 16, precision), until)
+        return inference(run, x)
+    return training(run, x, 1000 if name == "resnet50" else 16, precision)
+
+
+def compile_and_measure(case, pipe):
+    """Compiles, says so, and measures when told to."""
+    function = subject(*case, True)
+    for _ in range(3):
+        function()
+    torch.cuda.synchronize()
+    pipe.send("ready")
+    pipe.recv()
+    pipe.send(milliseconds(function))
+
+
+def start(case):
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    context.Process(target=compile_and_measure, args=(case, theirs), daemon=True).start()
+    theirs.close()
+    return ours
+
+
+def answer(pipe, until):
+    """What a process says, or None: it has ended, or takes too long."""
+    try:
+        return pipe.recv() if pipe.poll(max(0, until - time.monotonic())) else None
+    except EOFError:
+        return None
+
+
+def wait_for_go(folder):
+    (folder / "ready").touch()
+    while not (folder / "go").exists():
+        time.sleep(0.05)
 
 
 def main():
-    torch.manual_seed(0)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
-    until = time.monotonic() + SECONDS
+    cases = [
+        (name, what, precision)
+        for precision, name, what in itertools.product(
+            ("bf16", "fp16", "fp32"), ("resnet50", "minilm"), ("step", "inference")
+        )
+    ]
+    pipes = {case: start(case) for case in cases}
+    until = time.monotonic() + COMPILE_SECONDS
+    compiled = [case for case in cases if answer(pipes[case], until)]
+    if len(sys.argv) > 1:
+        wait_for_go(Path(sys.argv[1]))
     print(json.dumps({"torch": torch.__version__}), flush=True)
-    for mode, precision, name, what in itertools.product(
-        ("eager", "compiled"),
-        ("fp32", "fp16", "bf16"),
-        ("resnet50", "minilm"),
-        ("inference", "step"),
-    ):
-        if time.monotonic() > until:
-            break
-        key = f"{name}_{what}_{precision}_{mode}"
-        try:
-            took = figure(name, what, precision, mode == "compiled", until)
-        except RuntimeError as error:
-            took = f"failed: {error}"
+    for case in cases:
+        key = "_".join(case)
+        took = {"eager_ms": milliseconds(subject(*case, False))}
+        if case in compiled:
+            pipes[case].send("go")
+            took["compiled_ms"] = answer(pipes[case], time.monotonic() + 20)
         print(json.dumps({key: took}), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

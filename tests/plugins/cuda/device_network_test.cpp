@@ -35,6 +35,14 @@ class Networks : public OnDevice {
     }
   }
 
+  // Without the loss times its scale, which says what the loss says, but not from one on.
+  static std::vector<Numbers> unscaled(const tn_graph* graph, std::vector<Numbers> outputs) {
+    for (size_t i = outputs.size(); i-- > 0;)
+      if (Graph{graph}.output_name(i) == "scaled_loss")
+        outputs.erase(outputs.begin() + static_cast<int64_t>(i));
+    return outputs;
+  }
+
   // Runs of a step on the device and on the reference, from the same states.
   void step_agrees(const Network& network,
                    const std::string& optimizer,
@@ -53,7 +61,8 @@ class Networks : public OnDevice {
       std::string failed;
       std::vector<Numbers> got = run_plan(device, inputs, &failed);
       ASSERT_EQ(failed, "");
-      compare(got, run_plan(reference, inputs, &failed), tolerance);
+      std::vector<Numbers> wanted = run_plan(reference, inputs, &failed);
+      compare(unscaled(graph->get(), got), unscaled(graph->get(), wanted), tolerance);
       ASSERT_EQ(failed, "");
     }
   }
@@ -157,8 +166,11 @@ TEST_F(Networks, InferAsTheReferenceDoes) {
   agree(small_minilm().network().text, 1e-4);
 }
 
+// The reference's losses in bfloat16 lie within 7e-3 of those in float32, in each of these runs.
+// What rounds elsewhere lies as far from them, so both within twice that; three more bits make an
+// eighth.
 TEST_F(Networks, TrainAsTheReferenceDoes) {
-  for (auto [precision, tolerance] : {std::pair("fp32", 2e-3), {"fp16", 3e-2}, {"bf16", 6e-2}}) {
+  for (auto [precision, tolerance] : {std::pair("fp32", 1e-3), {"fp16", 2e-3}, {"bf16", 1.4e-2}}) {
     step_agrees(test::mlp("f32", 16, 32), "trainer.adamw", precision, tolerance);
     step_agrees(test::cnn("f32", 4), "trainer.sgd", precision, tolerance);
     step_agrees(small_resnet(true).network(), "trainer.sgd", precision, tolerance);

@@ -14,24 +14,36 @@ using tenon::test::json;
 using tenon::test::Numbers;
 using tenon::test::OnDevice;
 
+// `text` with this type in the place of T.
+std::string typed(std::string text, const std::string& type) {
+  for (const std::string before : {": ", "dtype "}) {
+    for (size_t at; (at = text.find(before + "T")) != std::string::npos;)
+      text.replace(at + before.size(), 1, type);
+  }
+  return text;
+}
+
+// The second product is made small: a softmax passes on half the distance between its inputs, so
+// inputs of a hundred would turn the rounding of bfloat16, a half there, into one of a quarter.
 std::string mlp(const std::string& type) {
   std::string text = R"(graph {
   input %x: T[64, 128]
   input %w: T[128, 256]
   input %b: T[256]
   input %v: T[256, 32]
+  constant %c: f32[] = [0.015625]
+  %k: T[] = Cast(%c) {to = dtype T} @factor
+  %u: T[256, 32] = Mul(%v, %k) @small
   %h: T[64, 256] = MatMul(%x, %w) @first
   %s: T[64, 256] = Add(%h, %b) @bias
   %r: T[64, 256] = Relu(%s) @relu
-  %o: T[64, 32] = MatMul(%r, %v) @second
+  %o: T[64, 32] = MatMul(%r, %u) @second
   %p: T[64, 32] = Softmax(%o) @softmax
   output p = %p
   output o = %o
 }
 )";
-  for (size_t at; (at = text.find(": T")) != std::string::npos;)
-    text.replace(at + 2, 1, type);
-  return text;
+  return typed(text, type);
 }
 
 TEST_F(OnDevice, RunsAnMlpInEveryFloatType) {
@@ -83,7 +95,7 @@ TEST_F(OnDevice, LeavesConvolutionsToAnotherWithoutCudnn) {
   output r = %r
 }
 )";
-  agree(graph, 1e-5, 1, {{"cudnn", ""}});
+  agree_in_parts(graph, 1e-5, 1, {{"cudnn", ""}});
   ASSERT_EQ(last_["fallback_nodes"].size(), 1u) << last_;
   EXPECT_EQ(last_["fallback_nodes"][0]["node"], "conv");
   std::string why = last_["fallback_nodes"][0]["why"];
@@ -99,7 +111,7 @@ TEST_F(OnDevice, LeavesProductsToAnotherWithoutCublaslt) {
   output r = %r
 }
 )";
-  agree(graph, 1e-5, 1, {{"cublaslt", ""}});
+  agree_in_parts(graph, 1e-5, 1, {{"cublaslt", ""}});
   ASSERT_EQ(last_["fallback_nodes"].size(), 1u) << last_;
   EXPECT_EQ(last_["fallback_nodes"][0]["node"], "matmul");
   std::string why = last_["fallback_nodes"][0]["why"];
@@ -142,20 +154,21 @@ std::string low_precision(const std::string& type) {
   output y = %y
 }
 )";
-  for (const std::string before : {": ", "dtype "}) {
-    for (size_t at; (at = text.find(before + "T")) != std::string::npos;)
-      text.replace(at + before.size(), 1, type);
-  }
-  return text;
+  return typed(text, type);
 }
 
 TEST_F(OnDevice, MultipliesEightBitNumbers) {
   agree(low_precision("i8"), 1e-5);
   EXPECT_EQ(last_["partitions"][0]["notes"], json::array()) << last_;
   EXPECT_TRUE(last_["partitions"][0]["kernels"].contains("cublaslt")) << last_;
-  for (const char* type : {"f8e4m3fn", "f8e5m2"}) {
+  // Of 8-bit floats, Hopper's tensor cores keep 13 bits behind the point of the largest of each 32
+  // products and the sum so far, and cut the rest off: of 132 terms here, each wrong by 2^-13 at
+  // most and 2^-13 / sqrt(3) on average, the sum is off by 2^-13 * sqrt(132 / 3) = 8e-4 of the
+  // largest partial sum. Two and a half times that holds for all of 4096 outputs, most of whose
+  // partial sums are smaller. As floats the products are exact and the sums of 24 bits.
+  for (auto [type, tolerance] : {std::pair("f8e4m3fn", 2e-3), {"f8e5m2", 1e-4}}) {
     SCOPED_TRACE(type);
-    agree(low_precision(type), 1e-4);
+    agree(low_precision(type), tolerance);
     bool is_said = !last_["partitions"][0]["notes"].empty();
     // Two operands of e5m2 are multiplied as floats, and so are all where the device is too old.
     EXPECT_EQ(is_said, std::string(type) == "f8e5m2" || architecture() < 89) << last_;

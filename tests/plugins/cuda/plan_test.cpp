@@ -74,7 +74,7 @@ TEST_F(Plans, AddResidualsInProducts) {
   output n = %n
 }
 )");
-  EXPECT_EQ(kernels(plan), (std::vector<std::string>{"pointwise", "cublaslt", "norm_f32"}));
+  EXPECT_EQ(kernels(plan), (std::vector<std::string>{"pointwise", "cublaslt", "norm_warp"}));
   const Product& product = std::get<Product>(plan.steps[1].work);
   EXPECT_GE(product.bias, 0);
   EXPECT_GE(product.c, 0);
@@ -213,12 +213,12 @@ TEST_F(Plans, WriteNewStatesOverOldOnesThatNobodyReadsAgain) {
     return made.replace(made.find("BEFORE"), 6, read);
   };
   Plan plan = plan_of(with("%n"));
-  EXPECT_EQ(kernels(plan), (std::vector<std::string>{"pointwise", "softmax_f", "pointwise"}));
+  EXPECT_EQ(kernels(plan), (std::vector<std::string>{"pointwise", "softmax_w", "pointwise"}));
   check(plan, 3);
 
   plan = plan_of(with("%a"));  // the old one is read when the new one is there
   EXPECT_EQ(kernels(plan),
-            (std::vector<std::string>{"pointwise", "softmax_f", "pointwise", "memcpy"}));
+            (std::vector<std::string>{"pointwise", "softmax_w", "pointwise", "memcpy"}));
   check(plan, 3);
 }
 
