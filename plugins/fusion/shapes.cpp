@@ -19,8 +19,8 @@ class Shapes {
   }
   Status run(tn_graph* graph, const Cancel& cancel, Sink& report) {
     settings_.cancel = cancel.raw();
-    return run_rounds(graph, settings_,
-                      {&tenon_fusion_rule_constants, &tenon_fusion_rule_branches}, report);
+    return run_rounds(graph, settings_, {&tenon_fusion_rule_constants, &tenon_fusion_rule_branches},
+                      report);
   }
 
  private:

@@ -8,32 +8,14 @@
 #include "dims.hpp"
 #include "dispatch.hpp"
 #include "matrices.hpp"
+#include "resize_taps.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
 namespace {
 
-// Weights of input positions for one output coordinate.
-struct Taps {
-  std::vector<int64_t> at;
-  std::vector<double> weight;
-  bool outside = false;  // tf_crop_and_resize: the extrapolation value
-};
-
-struct Settings {
-  std::string mode, rule, nearest;
-  double cubic = -0.75;
-  bool antialias = false, exclude_outside = false;
-};
-
-Settings settings_of(Node node) {
-  return {std::string(node.attr_text("mode", "nearest")),
-          std::string(node.attr_text("coordinate_transformation_mode", "half_pixel")),
-          std::string(node.attr_text("nearest_mode", "round_prefer_floor")),
-          node.attr_float("cubic_coeff_a", -0.75),
-          node.attr_int("antialias") != 0,
-          node.attr_int("exclude_outside") != 0};
-}
+using resizing::Axis, resizing::Settings, resizing::Taps;
+using resizing::settings_of, resizing::taps_of;
 
 struct Words {
   std::string_view attribute, fallback;
@@ -60,69 +42,6 @@ Status check_words(Node node) {
     return invalid(cat(row.attribute, ": expected one of ", known, ", got '", got, "'"));
   }
   return {};
-}
-
-// How one axis is resized.
-struct Axis {
-  int64_t in = 1, out = 1;
-  double scale = 1, roi_start = 0, roi_end = 1;
-};
-
-double source_of(const Settings& s, const Axis& a, int64_t i) {
-  auto x = static_cast<double>(i), in = static_cast<double>(a.in), out = static_cast<double>(a.out);
-  double exact = a.scale * in;  // the output size before it was rounded
-  if (s.rule == "asymmetric") return x / a.scale;
-  if (s.rule == "align_corners") return exact == 1 ? 0 : x * (in - 1) / (exact - 1);
-  if (s.rule == "pytorch_half_pixel") return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0;
-  if (s.rule == "half_pixel_symmetric") {
-    // Centres what a rounded output size leaves over.
-    double adjustment = out / exact;
-    return in / 2 * (1 - adjustment) + (x + 0.5) / a.scale - 0.5;
-  }
-  if (s.rule == "tf_crop_and_resize") {
-    if (a.out == 1) return 0.5 * (a.roi_start + a.roi_end) * (in - 1);
-    return a.roi_start * (in - 1) + x * (a.roi_end - a.roi_start) * (in - 1) / (out - 1);
-  }
-  return (x + 0.5) / a.scale - 0.5;
-}
-
-int64_t nearest_of(const std::string& mode, double x) {
-  if (mode == "floor") return static_cast<int64_t>(std::floor(x));
-  if (mode == "ceil") return static_cast<int64_t>(std::ceil(x));
-  if (mode == "round_prefer_ceil") return static_cast<int64_t>(std::floor(x + 0.5));
-  return static_cast<int64_t>(std::ceil(x - 0.5));
-}
-
-// Keys (1981), with coefficient a.
-double cubic_weight(double t, double a) {
-  t = std::fabs(t);
-  if (t <= 1) return ((a + 2) * t - (a + 3)) * t * t + 1;
-  return t < 2 ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : 0;
-}
-
-Taps taps_of(const Settings& s, const Axis& a, int64_t i) {
-  Taps taps;
-  if (a.in == a.out && a.scale == 1 && s.rule != "tf_crop_and_resize") return {{i}, {1.0}};
-  double x = source_of(s, a, i);
-  taps.outside = s.rule == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(a.in - 1));
-  if (s.mode == "nearest")
-    return {{std::clamp<int64_t>(nearest_of(s.nearest, x), 0, a.in - 1)}, {1.0}, taps.outside};
-  bool cubic = s.mode == "cubic";
-  double stretch = s.antialias ? std::max(1.0, 1 / a.scale) : 1.0;  // widens the filter
-  double reach = (cubic ? 2 : 1) * stretch, sum = 0;
-  auto first = static_cast<int64_t>(std::floor(x - reach)) + 1;
-  auto last = static_cast<int64_t>(std::ceil(x + reach)) - 1;
-  for (int64_t at = first; at <= last; ++at) {
-    double t = (static_cast<double>(at) - x) / stretch;
-    double weight = cubic ? cubic_weight(t, s.cubic) : std::max(0.0, 1 - std::fabs(t));
-    if (s.exclude_outside && (at < 0 || at >= a.in)) continue;
-    taps.at.push_back(std::clamp<int64_t>(at, 0, a.in - 1));
-    taps.weight.push_back(weight);
-    sum += weight;
-  }
-  for (double& weight : taps.weight)
-    weight = sum == 0 ? weight : weight / sum;
-  return taps;
 }
 
 Result<std::vector<int64_t>> axes_of(Node node, size_t rank) {
@@ -163,14 +82,17 @@ int64_t scaled_size(int64_t size, double scale) {
 // Files of before opset 13 pass empty scales beside the sizes.
 Status expect_one_of(uint64_t n_scales, uint64_t n_sizes) {
   if (n_scales == 0 || n_sizes == 0) return {};
-  return invalid(cat("expected scales or sizes, got both: ", n_scales, " and ", n_sizes, " numbers"));
+  return invalid(
+      cat("expected scales or sizes, got both: ", n_scales, " and ", n_sizes, " numbers"));
 }
 
 // How many elements a vector is known to have; 0 where nothing is known.
 uint64_t known_length(Value list) {
   if (!list) return 0;
   Type type = list.type();
-  return type.ranked && type.is_static() && type.dims.size() == 1 ? static_cast<uint64_t>(type.dims[0]) : 0;
+  return type.ranked && type.is_static() && type.dims.size() == 1
+             ? static_cast<uint64_t>(type.dims[0])
+             : 0;
 }
 
 Result<std::vector<Axis>> plan_axes(Node node,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions over whole arrays: reductions, and what goes along an axis.
 #include <algorithm>
+
 #include "call.hpp"
 
 namespace tenon::arrays {

@@ -73,7 +73,8 @@ const Function kRows[] = {
        return ordered(c[0], c.axis(2, c[0].rank()), c.flag(3), c.integer(1));
      }},
     {"unique_all(x) -> values, indices, inverse_indices, counts", "",
-     "The values of x in order (NaN counts as one); the index of the first of each, x as one vector; which value each "
+     "The values of x in order (NaN counts as one); the index of the first of each, x as one "
+     "vector; which value each "
      "element of x is; how often each occurs.",
      "", [](Call& c) -> Values { return unique(c[0]); }},
     {"unique_counts(x) -> values, counts", "",
@@ -88,7 +89,8 @@ const Function kRows[] = {
        std::vector<Value> found = unique(c[0]);
        return std::vector<Value>{found[0], found[2]};
      }},
-    {"unique_values(x)", "", "The values of x in order, each once; NaN counts as one value, as in ONNX.", "",
+    {"unique_values(x)", "",
+     "The values of x in order, each once; NaN counts as one value, as in ONNX.", "",
      [](Call& c) -> Values { return unique(c[0])[0]; }},
 };
 

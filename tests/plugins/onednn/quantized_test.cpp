@@ -131,7 +131,8 @@ TEST_F(Codes, OfFirstConvolutionsInBands) {
                              "] = DequantizeLinear(%k, %ys, %yz) @real\n  output y = %y\n}";
     expect_same(text, 1.01 / 248);
     // Where the CPU has AMX, its convolutions would be chosen first.
-    json options{{"backend", "onednn"}, {"threads", 1}, {"without", {"amx planes", "amx windows", "amx"}}};
+    json options{
+        {"backend", "onednn"}, {"threads", 1}, {"without", {"amx planes", "amx windows", "amx"}}};
     const Outcome whole = run(parse(text), options);
     options["threads"] = 2;
     const Outcome got = run(parse(text), options);

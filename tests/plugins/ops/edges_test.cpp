@@ -74,14 +74,14 @@ TEST_F(Edges, PadRepeatsWhatNegativePadsLeave) {
 }
 
 // numpy.hanning(1), numpy.hamming(1), numpy.blackman(1).
-// PyTorch's values of grid_sample with mode="bicubic", padding_mode="border", align_corners=True, at
-// pixels 3.25 and 5 of [[0, 1, 2, 3]]: the taps stop at the border, their weights do not.
+// PyTorch's values of grid_sample with mode="bicubic", padding_mode="border", align_corners=True,
+// at pixels 3.25 and 5 of [[0, 1, 2, 3]]: the taps stop at the border, their weights do not.
 TEST_F(Edges, CubicSamplesBeyondTheBorderAreWeighedWhereTheyLie) {
-  const std::vector<float> got = run(
-      "  constant %x: f32[1, 1, 4] = [0, 1, 2, 3]\n"
-      "  constant %g: f32[1, 2, 1] = [1.1666666, 2.3333333]\n",
-      "f32[1, 1, 2]",
-      "GridSample(%x, %g) {mode = \"cubic\", padding_mode = \"border\", align_corners = 1}");
+  const std::vector<float> got =
+      run("  constant %x: f32[1, 1, 4] = [0, 1, 2, 3]\n"
+          "  constant %g: f32[1, 2, 1] = [1.1666666, 2.3333333]\n",
+          "f32[1, 1, 2]",
+          "GridSample(%x, %g) {mode = \"cubic\", padding_mode = \"border\", align_corners = 1}");
   ASSERT_EQ(got.size(), 2u);
   EXPECT_NEAR(got[0], 3.10546875, 1e-5);
   EXPECT_NEAR(got[1], 3, 1e-5);
@@ -90,10 +90,10 @@ TEST_F(Edges, CubicSamplesBeyondTheBorderAreWeighedWhereTheyLie) {
 // 10 times 2.3f is 23 as a float, which ONNX's inference and ONNX Runtime take, and 22.9999995 in
 // double.
 TEST_F(Edges, ResizedSizesAreProductsOfFloats) {
-  const std::vector<float> got = run(
-      "  constant %x: f32[1, 1, 10] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
-      "  constant %s: f32[3] = [1, 1, 2.3]\n  constant %none: f32[0] = []\n",
-      "f32[1, 1, 23]", "Resize(%x, %none, %s)");
+  const std::vector<float> got =
+      run("  constant %x: f32[1, 1, 10] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
+          "  constant %s: f32[3] = [1, 1, 2.3]\n  constant %none: f32[0] = []\n",
+          "f32[1, 1, 23]", "Resize(%x, %none, %s)");
   EXPECT_EQ(got.size(), 23u);
 }
 
