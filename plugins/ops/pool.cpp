@@ -16,10 +16,9 @@ namespace {
 Status pool_shape(EditView edit, Node node) {
   Type x = node.input(0).type();
   if (!x.ranked) return set_output(edit, node, 0, unranked(x.dtype));
-  Dims in = dims_of(x), kernel;
+  const std::vector<int64_t> sizes = node.attr_ints("kernel_shape");
+  Dims in = dims_of(x), kernel(sizes.begin(), sizes.end());
   if (in.size() < 3) return invalid(cat("x: expected rank from 3, got ", in.size()));
-  for (int64_t size : node.attr_ints("kernel_shape"))
-    kernel.emplace_back(size);
   TN_TRY(spatial, window_dims(node, Dims(in.begin() + 2, in.end()), kernel));
   TN_CHECK(expect_taps_inside(node, Dims(in.begin() + 2, in.end()), kernel));
   spatial.insert(spatial.begin(), {in[0], in[1]});

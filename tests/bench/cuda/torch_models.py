@@ -131,7 +131,7 @@ def subject(name, what, precision, compiled):
 
 
 def compile_and_measure(case, pipe):
-    """Compiles, says so, and measures when told to."""
+    """Compiles, says so, and measures when asked."""
     function = subject(*case, True)
     for _ in range(3):
         function()

@@ -241,9 +241,9 @@ TEST_F(Grad, SizesThatTheGraphComputesAreKnownToTheRules) {
     constant %back: i64[1] = [-1]
     constant %end: i64[1] = [-9]
     constant %axis: i64[1] = [0]
-    %turned: i64[2] = Slice(%pairs, %back, %end, %axis, %back) @turned
+    %reversed: i64[2] = Slice(%pairs, %back, %end, %axis, %back) @reversed
     constant %ints: i64[2] = [1, 0]
-    %shape: i64[2] = Mul(%turned, %ints) @shape
+    %shape: i64[2] = Mul(%reversed, %ints) @shape
     %wide: f64[*] = Pad(%x, %shape) @wide
     %square: f64[*] = Mul(%wide, %wide) @square
     %loss: f64[*] = ReduceSum(%square) {keepdims = 0} @loss
