@@ -11,23 +11,11 @@ FUSION_DECLARE_RULE(dead_code)
 namespace tenon::fusion {
 namespace {
 
-class Fold {
- public:
-  static Result<Fold> create(tn_ctx* ctx, const Options& options) {
-    return Fold(Settings::from(ctx, options));
-  }
-  Status run(tn_graph* graph, const Cancel& cancel, Sink& report) {
-    settings_.cancel = cancel.raw();
-    return run_rounds(graph, settings_,
-                      {&tenon_fusion_rule_constants, &tenon_fusion_rule_identity,
-                       &tenon_fusion_rule_chains, &tenon_fusion_rule_dead_code},
-                      report);
-  }
-
- private:
-  explicit Fold(Settings settings) : settings_(std::move(settings)) {}
-  Settings settings_;
-};
+using Fold = RoundsPass<false,
+                        tenon_fusion_rule_constants,
+                        tenon_fusion_rule_identity,
+                        tenon_fusion_rule_chains,
+                        tenon_fusion_rule_dead_code>;
 
 }  // namespace
 }  // namespace tenon::fusion

@@ -10,23 +10,7 @@ FUSION_DECLARE_RULE(branches)
 namespace tenon::fusion {
 namespace {
 
-class Shapes {
- public:
-  static Result<Shapes> create(tn_ctx* ctx, const Options& options) {
-    Settings settings = Settings::from(ctx, options);
-    settings.integers_only = true;
-    return Shapes(std::move(settings));
-  }
-  Status run(tn_graph* graph, const Cancel& cancel, Sink& report) {
-    settings_.cancel = cancel.raw();
-    return run_rounds(graph, settings_, {&tenon_fusion_rule_constants, &tenon_fusion_rule_branches},
-                      report);
-  }
-
- private:
-  explicit Shapes(Settings settings) : settings_(std::move(settings)) {}
-  Settings settings_;
-};
+using Shapes = RoundsPass<true, tenon_fusion_rule_constants, tenon_fusion_rule_branches>;
 
 }  // namespace
 }  // namespace tenon::fusion
