@@ -265,9 +265,12 @@ Status set_contents(EditView edit, Value value, const std::optional<Dims>& dims)
 
 std::optional<std::vector<int64_t>> known_ints(Value value) {
   std::optional<Dims> dims = contents(value);
-  if (!dims) return {};
+  return dims ? known_ints(*dims) : std::nullopt;
+}
+
+std::optional<std::vector<int64_t>> known_ints(const Dims& dims) {
   std::vector<int64_t> out;
-  for (const Dim& dim : *dims) {
+  for (const Dim& dim : dims) {
     if (!dim.known()) return {};
     out.push_back(*dim.value);
   }

@@ -47,6 +47,7 @@ std::optional<Dims> contents(Value value);
 Status set_contents(EditView edit, Value value, const std::optional<Dims>& dims);
 // All of it as numbers, or nothing.
 std::optional<std::vector<int64_t>> known_ints(Value value);
+std::optional<std::vector<int64_t>> known_ints(const Dims& dims);
 
 // Sets the type of output i, where the node has that output.
 Status set_output(EditView edit, Node node, uint64_t i, uint32_t dtype, const Dims& dims);

@@ -37,8 +37,7 @@ Result<Pooling> pooling_of(const Call& call) {
   if (x.size() < 3) return invalid(cat("x: expected rank from 3, got ", x.size()));
   const std::vector<int64_t> kernel = call.node().attr_ints("kernel_shape");
   TN_TRY(window, window_of(call.node(), x.subspan(2), kernel));
-  TN_CHECK(expect_taps_inside(call.node(), Dims(x.begin() + 2, x.end()),
-                              Dims(kernel.begin(), kernel.end())));
+  TN_CHECK(expect_taps_inside(window));
   Pooling p{window, x[0] * x[1], {x[0], x[1]}};
   for (int64_t size : window.out_shape())
     p.out_shape.push_back(size);

@@ -117,16 +117,9 @@ Result<Dims> window_dims(Node node, const Dims& spatial, const Dims& kernel) {
   return out;
 }
 
-Status expect_taps_inside(Node node, const Dims& spatial, const Dims& kernel) {
-  std::vector<int64_t> in, reach;
-  for (const Dims* list : {&spatial, &kernel})
-    for (const Dim& dim : *list) {
-      if (!dim.known()) return {};
-      (list == &spatial ? in : reach).push_back(*dim.value);
-    }
-  TN_TRY(w, window_of(node, in, reach));
+Status expect_taps_inside(const Window& w) {
+  if (w.out_count() == 0) return {};
   for (size_t axis = kMaxSpatial - w.rank; axis < kMaxSpatial; ++axis) {
-    if (w.out_count() == 0) return {};
     // From the first window on, all that begin in the input meet it.
     int64_t o = 0;
     while (o < w.out[axis] && w.position(axis, o, 0) < 0 && meets_input(w, axis, o))
@@ -138,6 +131,13 @@ Status expect_taps_inside(Node node, const Dims& spatial, const Dims& kernel) {
                            " wholly in the padding"));
   }
   return {};
+}
+
+Status expect_taps_inside(Node node, const Dims& spatial, const Dims& kernel) {
+  std::optional<Ints> in = known_ints(spatial), sizes = known_ints(kernel);
+  if (!in || !sizes) return {};
+  TN_TRY(window, window_of(node, *in, *sizes));
+  return expect_taps_inside(window);
 }
 
 Status expect_window(Node node, const Dims& spatial, const Dims& kernel, const Dims& dy) {

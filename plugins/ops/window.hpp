@@ -35,8 +35,10 @@ Result<Window> window_of(Node node,
 // The same for inference: spatial output sizes.
 Result<Dims> window_dims(Node node, const Dims& spatial, const Dims& kernel);
 
-// Refuses a window, where sizes are known, all of whose taps lie in the padding: it has no largest
-// number and no mean. ONNX Runtime refuses padding as wide as the kernel for the same reason.
+// Refuses a window all of whose taps lie in the padding: it has no largest number and no mean. ONNX
+// Runtime refuses padding as wide as the kernel for the same reason.
+Status expect_taps_inside(const Window& window);
+// The same for inference, where sizes are known.
 Status expect_taps_inside(Node node, const Dims& spatial, const Dims& kernel);
 
 // For gradients: refuses dy whose spatial sizes are not those of the window's output. Lists that
