@@ -74,8 +74,7 @@ const Function kRows[] = {
      }},
     {"unique_all(x) -> values, indices, inverse_indices, counts", "",
      "The values of x in order (NaN counts as one); the index of the first of each, x as one "
-     "vector; which value each "
-     "element of x is; how often each occurs.",
+     "vector; which value each element of x is; how often each occurs.",
      "", [](Call& c) -> Values { return unique(c[0]); }},
     {"unique_counts(x) -> values, counts", "",
      "The values of x in order, and how often each occurs.", "",
