@@ -49,6 +49,7 @@ def make(abi: Abi, args: argparse.Namespace) -> int:
     write(args.out / "made/guards.cpp", guards.services_guarded(abi))
     write(args.out / "made/exports.cpp", guards.exports_guarded(abi))
     write(args.out / "made/roles.inc", tables.adopted(abi))
+    write(args.out / "made/op_functions.inc", tables.operator_functions(abi))
     for name, text in pages.pages(abi).items():
         write(args.out / "docs/abi" / name, text)
     return 0

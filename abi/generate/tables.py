@@ -65,5 +65,12 @@ def adopted(abi: Abi) -> str:
     return "\n".join([*lines, "};", ""])
 
 
+def operator_functions(abi: Abi) -> str:
+    """C++ that host/graph/op_table.hpp includes: the functions of an operator's row."""
+    lines = ["// Made by abi/generate from role/op.h: the functions of tn_op."]
+    fields = [field for field in abi.structs["tn_op"].fields if field.function]
+    return "\n".join([*lines, *(f"TN_OP_FUNCTION({field.name})" for field in fields), ""])
+
+
 def _cpp(value: bool) -> str:
     return "true" if value else "false"

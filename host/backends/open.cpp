@@ -133,9 +133,8 @@ Status unknown_option(const Opening& opening, const std::string& name) {
   std::vector<std::string> names;
   for (const auto& option : known.items())
     names.push_back(option.key());
-  std::string_view near = nearest(name, names);
   return invalid(cat("plan options: no backend of this plan (", backend, ") has an option ", name,
-                     near.empty() ? "" : cat(" (did you mean '", near, "'?)")));
+                     did_you_mean(name, names)));
 }
 
 }  // namespace

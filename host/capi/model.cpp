@@ -71,10 +71,8 @@ Result<std::string> by_format(tn_ctx* ctx, std::string_view role, std::string_vi
     if (id == format || formats.back() == format) return id;
     known += cat(known.empty() ? "" : ", ", formats.back());
   }
-  std::string_view near = nearest(format, formats);
   return not_found(cat("format: expected one of ", known.empty() ? "(no plugin was found)" : known,
-                       ", got '", format, "'",
-                       near.empty() ? "" : cat(" (did you mean '", near, "'?)")));
+                       ", got '", format, "'", did_you_mean(format, formats)));
 }
 
 int32_t probe(tn_ctx* ctx, std::string_view id, tn_bytes head, std::string_view path) {
@@ -120,10 +118,7 @@ Status load(tn_ctx* ctx,
   TN_CHECK(Status(graphs().create(ctx, &made)));
   Owned<tn_graph> graph(made, graphs().release);
   Status failed = reader.called("read", reader->read(reader.self(), opened, made, cancel));
-  if (!failed.ok()) {
-    int32_t code = failed.code();
-    return {code, path, "host", std::move(failed)};
-  }
+  if (!failed.ok()) return std::move(failed).in(path);
   *out = graph.release();
   return {};
 }
@@ -142,8 +137,7 @@ Status save(tn_ctx* ctx,
   Status failed = writer.called("write", writer->write(writer.self(), graph, target, cancel));
   if (failed.ok()) return Status(blobs().commit(target));
   blobs().abandon(target);
-  int32_t code = failed.code();
-  return {code, path, "host", std::move(failed)};
+  return std::move(failed).in(path);
 }
 
 tn_status* discard(void*, const void*, uint64_t) {

@@ -50,10 +50,9 @@ Status read_field(const std::string& key, const Json& value, Config& config) {
   }
   constexpr std::string_view kKeys[] = {"plugin_path", "safe_mode", "threads", "drafts",
                                         "report_crashes"};
-  std::string_view near = nearest(key, kKeys);
   return invalid(
       cat("config: expected plugin_path, safe_mode, threads, drafts or report_crashes, got '", key,
-          "'", near.empty() ? "" : cat(" (did you mean '", near, "'?)")));
+          "'", did_you_mean(key, kKeys)));
 }
 
 Result<Config> read_config(std::string_view text) {

@@ -135,12 +135,7 @@ tn_str path(const tn_blob* blob) {
 }
 
 tn_status* map(tn_blob* blob, uint64_t offset, uint64_t bytes, const void** out) {
-  *out = nullptr;
-  return guarded([&]() -> Status {
-    TN_TRY(address, blob->window(offset, bytes));
-    *out = address;
-    return {};
-  });
+  return guarded_out(out, [&] { return blob->window(offset, bytes); });
 }
 
 void unneeded(tn_blob* blob, uint64_t offset, uint64_t bytes) {

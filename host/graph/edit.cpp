@@ -75,6 +75,12 @@ void tn_edit::unclaim(Indexed names, std::string_view name, uint64_t id) {
   index->erase(at);
 }
 
+void tn_edit::rename(Indexed names, uint64_t id, Text& held, std::string_view name) {
+  unclaim(names, *held, id);
+  claim(names, name, id);
+  retire(std::exchange(held, make_text(name)));
+}
+
 bool tn_edit::taken(std::string_view name) {
   tn_value_id holder = tables_->find_value(name);
   if (holder == 0) return false;
@@ -194,11 +200,7 @@ Status tn_edit::set_node_name(tn_node_id id, std::string_view name) {
   if (name.empty()) return invalid(cat("set_node_name: ", *node->name, ": expected a name"));
   if (tables_->node_names->find(name) != tables_->node_names->end())
     return {TN_ALREADY_EXISTS, cat("set_node_name: the graph has a node named ", name)};
-  Text text = make_text(name);
-  unclaim(&Tables::node_names, *node->name, id);
-  claim(&Tables::node_names, *text, id);
-  retire(node->name);
-  tables_->nodes.edit(id)->name = std::move(text);
+  rename(&Tables::node_names, id, tables_->nodes.edit(id)->name, name);
   return {};
 }
 
@@ -209,11 +211,7 @@ Status tn_edit::set_value_name(tn_value_id id, std::string_view name) {
   if (name.empty()) return invalid(cat("set_value_name: ", *value->name, ": expected a name"));
   if (taken(name))
     return {TN_ALREADY_EXISTS, cat("set_value_name: the graph has a value named ", name)};
-  Text text = make_text(name);
-  unclaim(&Tables::value_names, *value->name, id);
-  claim(&Tables::value_names, *text, id);
-  retire(value->name);
-  tables_->values.edit(id)->name = std::move(text);
+  rename(&Tables::value_names, id, tables_->values.edit(id)->name, name);
   return {};
 }
 

@@ -98,6 +98,8 @@ struct tn_edit : tenon::host::Handle<tn_edit> {
   std::string free_name(Indexed names, std::string_view base);
   void claim(Indexed names, std::string_view name, uint64_t id);
   void unclaim(Indexed names, std::string_view name, uint64_t id);
+  // Under another name; held is the object's own.
+  void rename(Indexed names, uint64_t id, tenon::host::Text& held, std::string_view name);
   bool taken(std::string_view value_name);  // a value whose node was erased gives its name away
   tn_value_id new_value(std::string_view name, tenon::host::Value value);
   void drop_value(tn_value_id id);

@@ -9,12 +9,7 @@ namespace tenon::host {
 namespace {
 
 tn_status* begin(tn_graph* graph, tn_edit** out) {
-  *out = nullptr;
-  return guarded([&]() -> Status {
-    TN_TRY(edit, begin_edit(graph));
-    *out = edit;
-    return {};
-  });
+  return guarded_out(out, [&] { return begin_edit(graph); });
 }
 
 const tn_graph* graph_of(tn_edit* edit) {
@@ -25,19 +20,8 @@ tn_ctx* context(tn_edit* edit) {
   return edit->ctx();
 }
 
-// *out is 0 after a failure.
-template <class Work>
-tn_status* id_of(uint64_t* out, Work&& work) {
-  *out = 0;
-  return guarded([&]() -> Status {
-    TN_TRY(id, work());
-    *out = id;
-    return {};
-  });
-}
-
 tn_status* add_input(tn_edit* edit, tn_str name, const tn_type* type, tn_value_id* out) {
-  return id_of(out, [&]() -> Result<tn_value_id> {
+  return guarded_out(out, [&]() -> Result<tn_value_id> {
     TN_TRY(read, read_type(type, cat("add_input ", view(name))));
     return edit->add_input(view(name), read);
   });
@@ -58,7 +42,7 @@ tn_status* pair_state(tn_edit* edit, tn_value_id input, tn_value_id output) {
   return guarded([&] { return edit->pair_state(input, output); });
 }
 tn_status* add_constant(tn_edit* edit, tn_str name, tn_tensor* tensor, tn_value_id* out) {
-  return id_of(out, [&] { return edit->add_constant(view(name), tensor); });
+  return guarded_out(out, [&] { return edit->add_constant(view(name), tensor); });
 }
 
 Result<NodeSpec> read_desc(const tn_edit& edit, const tn_node_desc* desc) {
@@ -98,7 +82,7 @@ tn_status* add_node(tn_edit* edit,
                     tn_node_id* out,
                     tn_value_id* out_outputs) {
   tn_node_id made = 0;
-  tn_status* failed = id_of(out ? out : &made, [&]() -> Result<tn_node_id> {
+  tn_status* failed = guarded_out(out ? out : &made, [&]() -> Result<tn_node_id> {
     TN_TRY(spec, read_desc(*edit, desc));
     TN_TRY(id, edit->add_node(spec));
     const auto& outputs = edit->tables().nodes.find(id)->outputs;

@@ -79,9 +79,4 @@ tn_any attribute(const tn_graph& graph, const Node& node, std::string_view name)
   return spec && spec->fallback ? spec->fallback->get() : tn_any{};
 }
 
-Status write(const tn_sink* sink, std::string_view text) {
-  if (text.empty()) return {};
-  return Status(sink->write(sink->ctx, text.data(), text.size()));
-}
-
 }  // namespace tenon::host

@@ -173,9 +173,6 @@ std::shared_ptr<tn_graph> snapshot(const tn_graph& graph);
 // The attribute, or the default of the operator's row, or TN_ANY_NONE.
 tn_any attribute(const tn_graph& graph, const Node& node, std::string_view name);
 
-// Writes to a sink in one call; empty text is not written.
-Status write(const tn_sink* sink, std::string_view text);
-
 // The rest of the service, each in a file of its own.
 Result<tn_graph*> bind_types(const tn_graph& graph,
                              const std::vector<TypeRef>& inputs);  // bind.cpp

@@ -18,19 +18,12 @@ const Value* value_of(const tn_graph* graph, tn_value_id id) {
 }
 
 tn_status* create(tn_ctx* ctx, tn_graph** out) {
-  *out = nullptr;
-  return guarded([&]() -> Status {
-    *out = new_graph(ctx, std::make_shared<const Tables>());
-    return {};
-  });
+  return guarded_out(
+      out, [&]() -> Result<tn_graph*> { return new_graph(ctx, std::make_shared<const Tables>()); });
 }
 
 tn_status* clone_graph(const tn_graph* graph, tn_graph** out) {
-  *out = nullptr;
-  return guarded([&]() -> Status {
-    *out = clone(*graph);
-    return {};
-  });
+  return guarded_out(out, [&]() -> Result<tn_graph*> { return clone(*graph); });
 }
 
 uint64_t count(const tn_graph* graph, uint32_t which) {
@@ -213,19 +206,8 @@ tn_status* print(const tn_graph* graph, uint32_t flags, const tn_sink* sink) {
   });
 }
 
-// *out is NULL after a failure.
-template <class Work>
-tn_status* made(tn_graph** out, Work&& work) {
-  *out = nullptr;
-  return guarded([&]() -> Status {
-    TN_TRY(graph, work());
-    *out = graph;
-    return {};
-  });
-}
-
 tn_status* parse(tn_ctx* ctx, tn_str text, tn_graph** out) {
-  return made(out, [&]() -> Result<tn_graph*> {
+  return guarded_out(out, [&]() -> Result<tn_graph*> {
     if (!rooms().parse) return no_text();
     return rooms().parse(ctx, view(text));
   });
@@ -235,7 +217,7 @@ tn_status* bind_inputs(const tn_graph* graph,
                        const tn_type* const* inputs,
                        uint64_t n,
                        tn_graph** out) {
-  return made(out, [&]() -> Result<tn_graph*> {
+  return guarded_out(out, [&]() -> Result<tn_graph*> {
     const auto& ours = graph->tables->inputs;
     if (n != ours.size())
       return invalid(cat("bind: expected ", ours.size(), " types, one per input, got ", n));
@@ -254,7 +236,7 @@ tn_status* extract_nodes(const tn_graph* graph,
                          const tn_node_id* nodes,
                          uint64_t n,
                          tn_graph** out) {
-  return made(out, [&] { return extract(*graph, nodes, n); });
+  return guarded_out(out, [&] { return extract(*graph, nodes, n); });
 }
 
 tn_ctx* context_of(const tn_graph* graph) {

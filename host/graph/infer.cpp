@@ -75,10 +75,7 @@ Status tn_edit::infer(tn_node_id id) {
   if (inferring_ != 0)
     return {TN_FAILED_PRECONDITION, cat("infer: ", node_text(*node), ": a node is being inferred")};
   Result<std::vector<TypeRef>> types = infer_types(id);
-  if (!types) {
-    Status cause = types.status();
-    return {cause.code(), node_text(*node), "host", std::move(cause)};
-  }
+  if (!types) return types.status().in(node_text(*node));
   for (size_t i = 0; i < node->outputs.size(); ++i) {
     tn_value_id output = node->outputs[i];
     TypeRef type = i < types->size() && (*types)[i] ? (*types)[i] : unknown_type();
@@ -149,10 +146,7 @@ tn_edit::Result<std::vector<TypeRef>> tn_edit::infer_by_row(tn_node_id id, const
 
 tn_edit::Result<std::vector<TypeRef>> tn_edit::infer_by_axes(const Node& node, const OpRow& row) {
   TN_TRY(inferred,
-         axes_types(*row.axes, types_of(node), node.outputs.size(), [&](std::string_view name) {
-           tn_any value = attribute(view(), node, name);
-           return value.tag == TN_ANY_I64 ? std::optional<int64_t>(value.v.i) : std::nullopt;
-         }));
+         axes_types(*row.axes, types_of(node), node.outputs.size(), axes_attributes(view(), node)));
   std::vector<TypeRef> types;
   for (Type& type : inferred)
     types.push_back(seal(std::move(type)));

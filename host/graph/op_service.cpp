@@ -35,26 +35,21 @@ const tn_op* at(tn_ctx* ctx, uint64_t i) {
 }
 
 tn_status* expr(const tn_graph* graph, tn_node_id id, const tn_expr_program** out) {
-  *out = nullptr;
-  return guarded([&]() -> Status {
+  return guarded_out(out, [&]() -> Result<const tn_expr_program*> {
     const Node* node = graph->tables->nodes.find(id);
     if (!node) return stale_node(id);
     const OpRow* row = row_of(graph, id);
     if (!row) return not_found(cat(node_text(*node), ": no loaded plugin brings this operator"));
-    TN_TRY(program, row->program(*graph, *node));
-    *out = program;
-    return {};
+    return row->program(*graph, *node);
   });
 }
 
 tn_status* axes(const tn_op* op, const tn_axes** out) {
-  *out = nullptr;
-  return guarded([&]() -> Status {
+  return guarded_out(out, [&]() -> Result<const tn_axes*> {
     const OpRow* row = OpRow::of(op);
     if (!row) return invalid("axes: expected a row that the host has handed out");
     if (!row->axes) return not_found(cat(row->text(), ": the row has no axes"));
-    *out = &row->axes_view;
-    return {};
+    return &row->axes_view;
   });
 }
 

@@ -150,6 +150,13 @@ const AttrSpec* OpRow::attribute(std::string_view name) const {
   return nullptr;
 }
 
+AxesAttributes axes_attributes(const tn_graph& graph, const Node& node) {
+  return [graph = &graph, node = &node](std::string_view name) -> std::optional<int64_t> {
+    tn_any any = attribute(*graph, *node, name);
+    return any.tag == TN_ANY_I64 ? std::optional(any.v.i) : std::nullopt;
+  };
+}
+
 std::string OpRow::text() const {
   return op_text(view(op.domain), view(op.type));
 }
@@ -162,10 +169,7 @@ Parsed<AxesLayout> OpRow::layout(const tn_graph& graph, const Node& node) const 
       return ParseError{1, "inputs of known rank", cat("value ", *value->name)};
     ranks.push_back(value ? std::optional(value->type->rank) : std::nullopt);
   }
-  return axes->layout(ranks, [&](std::string_view name) -> std::optional<int64_t> {
-    tn_any any = tenon::host::attribute(graph, node, name);
-    return any.tag == TN_ANY_I64 ? std::optional(any.v.i) : std::nullopt;
-  });
+  return axes->layout(ranks, axes_attributes(graph, node));
 }
 
 Result<const tn_expr_program*> OpRow::program(const tn_graph& graph, const Node& node) const {
@@ -333,8 +337,7 @@ std::string OpTable::hint(std::string_view name) const {
   std::vector<std::string> names;
   for (const auto& [key, row] : rows_)
     names.push_back(cat(std::get<0>(key), std::get<0>(key).empty() ? "" : ".", std::get<1>(key)));
-  std::string_view near = nearest(name, names);
-  return near.empty() ? "" : cat(" (did you mean '", near, "'?)");
+  return did_you_mean(name, names);
 }
 
 uint64_t OpTable::size() const {

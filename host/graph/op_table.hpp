@@ -71,17 +71,13 @@ struct OpRow {
   mutable std::unordered_map<std::string, Program> programs_;
 };
 
-// visit.template operator()<&tn_op::shape>("shape"), and so on for each function of a row.
+// visit.template operator()<&tn_op::shape>("shape"), and so on for each function of a row (the list
+// comes from the role header).
 template <class Visitor>
 void each_function(Visitor&& visit) {
-  visit.template operator()<&tn_op::shape>("shape");
-  visit.template operator()<&tn_op::decompose>("decompose");
-  visit.template operator()<&tn_op::cost>("cost");
-  visit.template operator()<&tn_op::ref>("ref");
-  visit.template operator()<&tn_op::sample>("sample");
-  visit.template operator()<&tn_op::vjp>("vjp");
-  visit.template operator()<&tn_op::batch>("batch");
-  visit.template operator()<&tn_op::example_norms>("example_norms");
+#define TN_OP_FUNCTION(name) visit.template operator()<&tn_op::name>(#name);
+#include "op_functions.inc"
+#undef TN_OP_FUNCTION
 }
 
 class OpTable {
@@ -123,6 +119,8 @@ Result<AnyRef> own_attribute(const tn_edit& edit,
                              std::string_view type,
                              std::string_view name,
                              const tn_any& value);
+// The integer attributes of a node that an axes signature names; graph and node outlive it.
+AxesAttributes axes_attributes(const tn_graph& graph, const Node& node);
 // Whether a value has the type that a row states by its word.
 bool has_type(const tn_any& value, std::string_view word);
 

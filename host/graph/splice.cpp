@@ -158,8 +158,7 @@ tn_edit::Result<std::vector<tn_value_id>> tn_edit::expand(tn_node_id id) {
   Status failed(row->op.decompose(row->op.self, this, id, made.data()));
   scope_ = outer;
   if (failed.ok()) return made;
-  const int32_t code = failed.code();  // first: arguments are evaluated in any order
-  return Status(code, cat("decompose: ", node_text(node)), "host", std::move(failed));
+  return std::move(failed).in(cat("decompose: ", node_text(node)));
 }
 
 Status tn_edit::decompose(tn_node_id id) {

@@ -63,9 +63,8 @@ Status check_node_attributes(const OpRow& row, const Node& node) {
       std::vector<std::string_view> known;
       for (const AttrSpec& other : row.attributes)
         known.push_back(other.name);
-      std::string_view near = nearest(name, known);
-      return invalid(cat(node_text(node), ": attribute ", name, ": the operator has none of this ",
-                         "name", near.empty() ? "" : cat(" (did you mean ", near, "?)")));
+      return invalid(cat(node_text(node), ": attribute ", name,
+                         ": the operator has none of this name", did_you_mean(name, known)));
     }
     if (!has_type(value->get(), spec->type))
       return invalid(cat(node_text(node), ": attribute ", name, ": expected ", spec->type, ", got ",

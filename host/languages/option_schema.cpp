@@ -218,9 +218,7 @@ std::optional<Any> take_value(const Json& schema, const tn_any& value) {
 std::string mismatch(const Json& schema, const tn_any& value) {
   std::string text = cat("expected ", expected_text(schema), ", got ", any_text(value));
   if (!schema.contains("enum") || value.tag != TN_ANY_TEXT) return text;
-  std::vector<std::string> words = enum_words(schema);
-  std::string_view near = nearest(text_of(value), words);
-  return near.empty() ? text : cat(text, " (did you mean '", near, "'?)");
+  return text + did_you_mean(text_of(value), enum_words(schema));
 }
 
 // What the schema of one option must be, so that the functions above need not ask.
@@ -291,11 +289,10 @@ Result<Schema> parse_schema(std::string_view text, std::string_view who) {
 }
 
 Status unknown_option(std::string_view who, std::string_view key, const Schema& schema) {
-  std::string_view near = nearest(key, schema.names);
-  std::string hint = cat("known: ", joined(schema.names, ", "));
-  if (schema.names.empty()) hint = "it takes no options";
-  if (!near.empty()) hint = cat("did you mean '", near, "'?");
-  return {TN_INVALID_ARGUMENT, cat("unknown option '", key, "' (", hint, ")"), who};
+  std::string hint = did_you_mean(key, schema.names);
+  if (schema.names.empty()) hint = " (it takes no options)";
+  if (hint.empty()) hint = cat(" (known: ", joined(schema.names, ", "), ")");
+  return {TN_INVALID_ARGUMENT, cat("unknown option '", key, "'", hint), who};
 }
 
 Status option_error(std::string_view who,

@@ -152,7 +152,7 @@ Result<Ref<tn_graph>> bind_shapes(
     tn_plan* plan, const DLTensor* const* in, uint64_t n_in, const Lessons& lessons, Shapes* key) {
   TN_TRY(source, source_of(plan));
   TN_TRY(bound, Binder(source, in, n_in).bind(key));
-  tell_contradictions(plan, *bound.get());
+  warn_of_contradictions(plan, *bound.get());
   if (!lessons.trusts_declared) TN_CHECK(forget_declared_sizes(bound.get()));
   TN_CHECK(run_passes(*plan, bound.get()));
   return bound;

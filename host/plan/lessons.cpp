@@ -145,10 +145,10 @@ bool trusts_declared(const tn_graph& graph) {
   return false;
 }
 
-void tell_contradictions(tn_plan* plan, const tn_graph& bound) {
+void warn_of_contradictions(tn_plan* plan, const tn_graph& bound) {
   {
     std::lock_guard lock(plan->mutex);
-    if (std::exchange(plan->lessons.told_outputs, true)) return;
+    if (std::exchange(plan->lessons.warned_of_outputs, true)) return;
   }
   for (const Output& output : bound.tables->outputs) {
     const Value* value = bound.tables->values.find(output.value);

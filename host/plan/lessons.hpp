@@ -13,7 +13,7 @@ bool trusts_declared(const tn_graph& graph);
 Status forget_declared_sizes(tn_graph* graph);
 
 // A warning, once for a plan, when an output declares another shape than the bound graph computes.
-void tell_contradictions(tn_plan* plan, const tn_graph& bound);
+void warn_of_contradictions(tn_plan* plan, const tn_graph& bound);
 
 // Nodes that a backend claimed and cannot do go to the next one, with a warning. False: there is
 // none.

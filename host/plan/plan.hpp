@@ -111,9 +111,9 @@ using Lost = std::map<std::pair<std::string, int>, std::string>;
 
 // What forms of a plan that proved wrong have shown; the next one heeds it.
 struct Lessons {
-  bool trusts_declared = true;  // sizes that only a declaration says hold
-  bool told_outputs = false;    // declared otherwise than they are computed
-  Lost lost;                    // at run time
+  bool trusts_declared = true;     // sizes that only a declaration says hold
+  bool warned_of_outputs = false;  // declared otherwise than they are computed
+  Lost lost;                       // at run time
 };
 
 using Shapes = std::vector<std::vector<int64_t>>;  // by input: element type, then sizes

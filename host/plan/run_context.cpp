@@ -91,10 +91,7 @@ Status reserve(RunContext& context, int slot, uint64_t bytes) {
   } else {
     BackendUse& use = *context.compiled->plan->backends[space];
     Status got = use.called("alloc", use.table->alloc(use.self, use.device, bytes, &memory));
-    if (!got.ok()) {
-      int32_t code = got.code();
-      return {code, cat("memory for value ", name, " on ", use.id), "host", std::move(got)};
-    }
+    if (!got.ok()) return std::move(got).in(cat("memory for value ", name, " on ", use.id));
     if (context.owned[slot]) use.table->free(use.self, use.device, context.owned[slot], nullptr);
   }
   context.owned[slot] = memory;

@@ -113,14 +113,10 @@ Function function_at(const void* table, const Slot& slot) {
 }  // namespace
 
 Status check_table_size(std::string_view what, uint32_t struct_size, size_t least) {
-  if (struct_size >= least && struct_size <= kLargestTable && struct_size % 8 == 0) return {};
+  if (struct_size >= least && is_struct_size(struct_size)) return {};
   return {TN_FAILED_PRECONDITION,
-          cat(what, ": expected struct_size from ", least, " to ", kLargestTable,
+          cat(what, ": expected struct_size from ", least, " to ", kLargestStruct,
               ", a multiple of 8, got ", struct_size, "; set it with sizeof")};
-}
-
-void copy_table(const void* from, uint32_t struct_size, void* into, size_t full) {
-  std::memcpy(into, from, std::min<size_t>(struct_size, full));
 }
 
 Result<AdoptedTable> AdoptedTable::make(std::string_view role, const void* table) {
@@ -135,7 +131,7 @@ Result<AdoptedTable> AdoptedTable::make(std::string_view role, const void* table
   TN_CHECK(check_table_size(cat("table ", role), struct_size, 2 * sizeof(uint32_t)));
   adopted.bytes_ = std::make_unique<uint64_t[]>(known.full / sizeof(uint64_t));
   char* bytes = reinterpret_cast<char*>(adopted.bytes_.get());
-  copy_table(table, struct_size, bytes, known.full);
+  std::memcpy(bytes, table, std::min<size_t>(struct_size, known.full));
   *reinterpret_cast<uint32_t*>(bytes) = static_cast<uint32_t>(known.full);
   for (const Slot& slot : known.slots) {
     if (!slot.needed || function_at(bytes, slot)) continue;

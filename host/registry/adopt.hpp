@@ -14,11 +14,10 @@
 #include "tenon/plugin.h"
 #include "tenon/role/op.h"
 
+#include "services/arguments.hpp"
 #include "services/status.hpp"
 
 namespace tenon::host {
-
-inline constexpr uint32_t kLargestTable = 1u << 16;
 
 // Checks a table's struct_size: at least `least`, no larger than a table can be, a multiple of 8.
 Status check_table_size(std::string_view what, uint32_t struct_size, size_t least);
@@ -71,15 +70,12 @@ std::vector<std::pair<std::string_view, const void*>> functions_of(std::string_v
 void name_self(const void* self, std::string_view component);
 void forget_self(const void* self);
 
-// The first bytes of a struct may be read before its size is known to be right.
-void copy_table(const void* from, uint32_t struct_size, void* into, size_t full);
-
 template <class T>
 Result<T> adopt_struct(std::string_view what, const T* from, size_t least) {
   if (!from) return Status{TN_FAILED_PRECONDITION, cat(what, " is NULL")};
   TN_CHECK(check_table_size(what, from->struct_size, least));
   T full{};
-  copy_table(from, from->struct_size, &full, sizeof full);
+  copy_sized(from, &full);
   full.struct_size = sizeof full;
   return full;
 }

@@ -87,14 +87,14 @@ tn_status* list(tn_ctx* ctx, tn_str role, const tn_sink* sink) {
   return guarded([&]() -> Status {
     if (!rooms().list_components) return {TN_UNIMPLEMENTED, "built without lists of components"};
     std::string json = rooms().list_components(*ctx->session->registry, view(role));
-    return Status(sink->write(sink->ctx, json.data(), json.size()));
+    return write(sink, json);
   });
 }
 
 tn_status* for_file(tn_ctx* ctx, tn_str role, tn_str path, const tn_sink* sink) {
   return guarded([&]() -> Status {
     TN_TRY(id, ctx->session->registry->for_file(view(role), view(path)));
-    return Status(sink->write(sink->ctx, id.data(), id.size()));
+    return write(sink, id);
   });
 }
 

@@ -175,10 +175,7 @@ Status load_plugin(Plugin& plugin, const PluginText& said) {
   TN_CHECK(shake_hands(entry, said, plugin));
   if (plugin.table.init) {
     Status failed(plugin.table.init(&plugin.ctx.host, &plugin.state));
-    if (!failed.ok()) {
-      int32_t code = failed.code();
-      return Status{code, "its init failed", said.id, std::move(failed)};
-    }
+    if (!failed.ok()) return std::move(failed).in("its init failed", said.id);
   }
   plugin.initialised = true;
   return {};

@@ -92,10 +92,8 @@ Status Registry::load(std::string_view path_or_id) {
     names.push_back(c.text.id);
   }
   if (is_path) return load(add(path, kNoFolder));
-  std::string message = cat("plugin ", path_or_id, ": not found");
-  std::string_view near = nearest(path_or_id, names);
-  if (!near.empty()) message += cat(" (did you mean '", near, "'?)");
-  message += "; looked in";
+  std::string message =
+      cat("plugin ", path_or_id, ": not found", did_you_mean(path_or_id, names), "; looked in");
   for (const SearchFolder& searched : folders_)
     message += cat(" ", searched.folder.string(),
                    searched.ignored.empty() ? "" : cat(" (not: ", searched.ignored, ")"));
@@ -126,8 +124,7 @@ Status Registry::load(Candidate& c) {
   if (failed.ok()) return {};
   take_back(c);
   c.refused = failed.text();
-  int32_t code = failed.code();
-  return {code, what, "host", std::move(failed)};
+  return std::move(failed).in(what);
 }
 
 // A load is whole or nothing: of a plugin that is refused no row stays.
@@ -185,10 +182,9 @@ Status Registry::no_component(std::string_view role, std::string_view id) {
                   " brings it, but cannot be used: ", why_not(c))};
     }
   }
-  std::string_view near = nearest(id, names);
-  if (!near.empty()) return not_found(cat(message, " (did you mean '", near, "'?)"));
-  return not_found(
-      cat(message, "; 'tenon plugin doctor' shows every folder and file, and why not"));
+  std::string near = did_you_mean(id, names);
+  if (near.empty()) near = "; 'tenon plugin doctor' shows every folder and file, and why not";
+  return not_found(cat(message, near));
 }
 
 Result<Registry::Found> Registry::find(std::string_view role, std::string_view id) {

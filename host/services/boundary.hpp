@@ -5,6 +5,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "services/status.hpp"
@@ -23,13 +24,17 @@ tn_status* guarded(Body&& body) noexcept {
   }
 }
 
-// The same for a function that returns a Result<Ref<T>>: *out is NULL after a failure.
-template <class T, class Body>
-tn_status* guarded_out(T** out, Body&& body) noexcept {
-  *out = nullptr;
+// The same for a function that returns a Result: of a Ref, a pointer or an id, which *out gets. It
+// is NULL or 0 after a failure.
+template <class Out, class Body>
+tn_status* guarded_out(Out* out, Body&& body) noexcept {
+  *out = {};
   return guarded([&]() -> Status {
     TN_TRY(made, std::forward<Body>(body)());
-    *out = made.release();
+    if constexpr (std::is_assignable_v<Out&, decltype(made)>)
+      *out = made;
+    else
+      *out = made.release();
     return {};
   });
 }
@@ -41,6 +46,12 @@ void quietly(Body&& body) noexcept {
     std::forward<Body>(body)();
   } catch (const std::exception&) {  // no memory for a log line: it is lost
   }
+}
+
+// Writes to a sink in one call; empty text is not written.
+inline Status write(const tn_sink* sink, std::string_view text) {
+  if (text.empty()) return {};
+  return Status(sink->write(sink->ctx, text.data(), text.size()));
 }
 
 // Appends what is written to it to `text`, which outlives it.

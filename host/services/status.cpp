@@ -16,6 +16,11 @@ int32_t Status::code() const {
   return raw_ ? raw_->code : TN_OK;
 }
 
+Status Status::in(std::string_view what, std::string_view domain) && {
+  const int32_t failed = code();  // first: arguments are evaluated in any order
+  return {failed, what, domain, std::move(*this)};
+}
+
 std::string Status::text() const {
   return status_text(raw_);
 }

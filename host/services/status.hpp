@@ -43,6 +43,8 @@ class [[nodiscard]] Status {
   explicit operator bool() const { return ok(); }
   int32_t code() const;
   std::string text() const;  // the whole chain on one line
+  // The failure with what it happened in, and with its code.
+  Status in(std::string_view what, std::string_view domain = "host") &&;
   tn_status* release() { return std::exchange(raw_, nullptr); }
   const tn_status* raw() const { return raw_; }
 

@@ -32,6 +32,12 @@ TraceHub::Track& TraceHub::track() {
   return *made;
 }
 
+void TraceHub::Track::clear() {
+  events.clear();
+  open.clear();
+  dropped = 0;
+}
+
 size_t TraceHub::append(Track& track, Event event) {
   if (track.events.size() >= kMostEvents) {
     ++track.dropped;
@@ -45,9 +51,7 @@ void TraceHub::start() {
   std::unique_lock lock(mutex_);
   for (auto& [thread, track] : tracks_) {
     std::lock_guard hold(track->mutex);
-    track->events.clear();
-    track->open.clear();
-    track->dropped = 0;
+    track->clear();
   }
   origin_ns_ = clock_ns();
   on_ = true;
@@ -109,9 +113,7 @@ std::string TraceHub::stop() {
       text += (first ? "\n" : ",\n") + dump(row);
       first = false;
     }
-    track->events.clear();
-    track->open.clear();
-    track->dropped = 0;
+    track->clear();
   }
   return text +
          "],\n\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped\":" + std::to_string(dropped) +

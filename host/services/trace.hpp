@@ -45,6 +45,7 @@ class TraceHub {
     std::vector<Event> events;
     std::vector<size_t> open;  // the innermost span last; kMostEvents: a dropped one
     uint64_t dropped = 0;
+    void clear();
   };
 
   Track& track();  // of the calling thread

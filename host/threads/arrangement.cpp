@@ -6,7 +6,7 @@
 namespace tenon::host::team {
 namespace {
 
-constexpr uint64_t kSettleNs = 12'000'000;
+constexpr uint64_t kRearrangeNs = 12'000'000;
 // Less than a busy program takes of a CPU that it shares.
 constexpr double kUnhindered = 0.35;
 constexpr double kLeastWaited = 1.0 / 32;  // of a window: less is what the system itself takes
@@ -27,13 +27,13 @@ void Arrangement::look(bool load_is_high, const CallerWatch::Sample& sample) {
   window_.wall_ns += sample.wall_ns;
   window_.cpu_ns += sample.cpu_ns;
   window_.lost_ns += sample.lost_ns;
-  if (is_settled_ || window_.wall_ns <= kSettleNs) return;
+  if (is_steady_ || window_.wall_ns <= kRearrangeNs) return;
   window_ = {};
-  is_settled_ = true;
+  is_steady_ = true;
 }
 
 void Arrangement::begin_window(Place place) {
-  is_settled_ = place == place_;
+  is_steady_ = place == place_;
   place_ = place;
   window_ = {};
 }

@@ -25,9 +25,9 @@ class Arrangement {
   void count_help() { ++window_.helped; }
   void look(bool load_is_high, const CallerWatch::Sample& sample);
   // Whether the scheduler has had its time to rearrange: what is seen from now on counts.
-  bool is_settled() const { return is_settled_; }
+  bool is_steady() const { return is_steady_; }
   // Whether enough was seen to judge; then end_window() is due.
-  bool is_window_full() const { return is_settled_ && window_.wall_ns > kWindowNs; }
+  bool is_window_full() const { return is_steady_ && window_.wall_ns > kWindowNs; }
   // workers_waited: the share of the window in which workers that wanted to run had no CPU; 0 where
   // the system does not say.
   void end_window(uint64_t now, double workers_waited);
@@ -59,7 +59,7 @@ class Arrangement {
   Place place_ = Place::kAnywhere;
   Place home_ = Place::kApart;  // the better one, as far as is known
   Window window_;
-  bool is_settled_ = false;  // whether the window counts: the scheduler takes a while to rearrange
+  bool is_steady_ = false;  // whether the window counts: the scheduler takes a while to rearrange
   bool is_unhindered_ = false;
   // Progress in units of what the caller alone makes with a CPU of its own; 0: not measured yet.
   double apart_ = 0;

@@ -69,9 +69,9 @@ void Crew::open(Body body, void* arg, int n, bool ids_meet) {
 void Crew::arrange(const CallerWatch::Sample& sample) {
   if (sample.now == 0) return;
   const bool load_is_high = activity_.load.is_high(sample.now);
-  const bool was_settled = arrangement_.is_settled();
+  const bool was_steady = arrangement_.is_steady();
   arrangement_.look(load_is_high, sample);
-  if (!was_settled && arrangement_.is_settled()) workers_waited(sample.now);  // a window begins
+  if (!was_steady && arrangement_.is_steady()) workers_waited(sample.now);  // a window begins
   if (arrangement_.is_window_full())
     arrangement_.end_window(sample.now, workers_waited(sample.now));
   if (load_is_high && arrangement_.is_unhindered()) activity_.load.is_over(sample.now);

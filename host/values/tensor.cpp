@@ -163,12 +163,7 @@ tn_status* from_dlpack(tn_ctx* ctx, DLManagedTensorVersioned* managed, tn_tensor
 }
 
 tn_status* to_dlpack(tn_tensor* tensor, DLManagedTensorVersioned** out) {
-  *out = nullptr;
-  return guarded([&]() -> Status {
-    TN_TRY(made, export_tensor(tensor));
-    *out = made;
-    return {};
-  });
+  return guarded_out(out, [&] { return export_tensor(tensor); });
 }
 
 tn_status* from_blob(

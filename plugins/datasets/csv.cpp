@@ -73,10 +73,9 @@ class Reading {
     double width = static_cast<double>(text_.width);
     if (number && *number == std::floor(*number) && *number >= -width && *number < width)
       return static_cast<uint64_t>(*number < 0 ? *number + width : *number);
-    std::string_view near = nearest(name, names);
     return invalid(
         cat(who_, ": option ", option, ": expected a column's name or a number below ", text_.width,
-            ", got '", name, "'", near.empty() ? "" : cat(" (did you mean '", near, "'?)"),
+            ", got '", name, "'", did_you_mean(name, names),
             text_.width == 1 ? "; option delimiter says what stands between cells" : ""));
   }
 

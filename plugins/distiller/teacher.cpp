@@ -9,14 +9,14 @@
 namespace tenon::distiller {
 namespace {
 
-constexpr size_t kNamesTold = 12;
+constexpr size_t kNamesListed = 12;
 
 // The first names of a long list, and how many more there are.
 std::string listed(const std::vector<std::string>& names) {
   std::string out;
-  for (size_t i = 0; i < std::min(names.size(), kNamesTold); ++i)
+  for (size_t i = 0; i < std::min(names.size(), kNamesListed); ++i)
     out += cat(i ? ", " : "", names[i]);
-  if (names.size() > kNamesTold) out += cat(" and ", names.size() - kNamesTold, " more");
+  if (names.size() > kNamesListed) out += cat(" and ", names.size() - kNamesListed, " more");
   return out.empty() ? "none" : out;
 }
 

@@ -84,5 +84,11 @@ Result<int64_t> walk_patterns(tn_graph* graph,
                               const Settings& settings,
                               const Patterns& patterns,
                               Replace replace);
+// A rule that is no more than its forms and their replacement.
+template <const auto& forms, Replace replace>
+Result<int64_t> run_patterns(tn_graph* graph, const Settings& settings) {
+  static const Patterns patterns(forms);
+  return walk_patterns(graph, settings, patterns, replace);
+}
 
 }  // namespace tenon::fusion

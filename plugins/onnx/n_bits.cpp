@@ -16,13 +16,13 @@ struct Packed {
   DLTensor quantized{}, scales{};
   Tensor quantized_keeper = {}, scale_keeper = {}, zero_keeper = {};
   int64_t k = 0, n = 0, block = 0, blocks = 0;
-  bool is_turned = false;  // [n, k]
+  bool is_transposed = false;  // [n, k]
   bool has_sign = false;
   bool has_zeros = false;
 
   // 0 to 15, those with a sign moved up by 8. Of [k or blocks, n].
   uint8_t element(const Tensor& of, int64_t row, int64_t column, int64_t rows) const {
-    const int64_t at = is_turned ? column * rows + row : row * n + column;
+    const int64_t at = is_transposed ? column * rows + row : row * n + column;
     const uint8_t both = of.data<uint8_t>()[at / 2];
     const auto nibble = static_cast<uint8_t>(both >> (at % 2 * 4) & 15);
     return has_sign ? nibble ^ kMiddle : nibble;
@@ -52,12 +52,12 @@ std::optional<Packed> packed_weights(Node node) {
               .scales = scales.constant().dl(),
               .quantized_keeper = quantized.constant(),
               .scale_keeper = scales.constant(),
-              .is_turned = node.is("Gemm") && node.attr_int("transB") != 0,
+              .is_transposed = node.is("Gemm") && node.attr_int("transB") != 0,
               .has_sign = dtype == TN_I4,
               .has_zeros = static_cast<bool>(zeros)};
   if (zeros) made.zero_keeper = zeros.constant();
   if (made.quantized.ndim != 2 || made.scales.ndim != 2) return std::nullopt;
-  const int64_t axis = from.attr_int("axis", 1), k_axis = made.is_turned ? 1 : 0;
+  const int64_t axis = from.attr_int("axis", 1), k_axis = made.is_transposed ? 1 : 0;
   if ((axis < 0 ? axis + 2 : axis) != k_axis) return std::nullopt;
   made.k = made.quantized.shape[k_axis];
   made.n = made.quantized.shape[1 - k_axis];
@@ -98,7 +98,7 @@ std::vector<uint8_t> rows_of_zeros(const Packed& w) {
 
 // [n, blocks], of the bytes that one scale has.
 Result<Value> rows_of_scales(EditView edit, const Packed& w, Value scales, std::string_view name) {
-  if (w.is_turned) return scales;
+  if (w.is_transposed) return scales;
   const std::vector<int64_t> shape{w.n, w.blocks};
   TN_TRY(out, Tensor::zeros(edit.ctx(), scales.dtype(), shape));
   const size_t bytes = TN_DTYPE_BITS(scales.dtype()) / 8;

@@ -72,7 +72,7 @@ double loss_of(const Sample& of, const Logs& a) {
   return -(of.states() > 1 ? log_add(last, a[a.size() - 2]) : last);
 }
 
-Logs turned_along(const Sample& of) {
+Logs reversed_along(const Sample& of) {
   Sample back = of;
   std::reverse(back.labels.begin(), back.labels.end());
   for (int64_t t = 0; t < of.frames; ++t)
@@ -169,7 +169,7 @@ Logs gradient_of(const Sample& of, bool zero_infinity) {
   Logs a = along(of), out(of.log_p.size(), 0);
   double loss = loss_of(of, a);
   if (zero_infinity && loss == -kNever) return out;
-  Logs b = turned_along(of);
+  Logs b = reversed_along(of);
   int64_t n = of.states();
   for (int64_t t = 0; t < of.frames; ++t) {
     double* row = out.data() + t * of.classes;

@@ -310,6 +310,11 @@ Result<Type> broadcast_type(uint32_t dtype, const std::vector<Value>& inputs) {
   return type_of(dtype, joined);
 }
 
+Status expect_no_inputs(Node node) {
+  if (node.n_inputs() == 0) return {};
+  return invalid(cat("expected no inputs, got ", node.n_inputs()));
+}
+
 Status expect_broadcast(Node node, uint64_t i, const Dims& shape) {
   Type type = node.input(i).type();
   if (!node.input(i) || !type.ranked) return {};

@@ -56,6 +56,8 @@ Status set_output(EditView edit, Node node, uint64_t i, const Type& type);
 Status same_as_input(EditView edit, Node node);
 // Broadcasts the inputs given; the result of unranked ones is unranked.
 Result<Type> broadcast_type(uint32_t dtype, const std::vector<Value>& inputs);
+// For operators that make their result from attributes alone.
+Status expect_no_inputs(Node node);
 // Refuses input i where it is given and does not broadcast to a shape.
 Status expect_broadcast(Node node, uint64_t i, const Dims& shape);
 // Of a matrix product by NumPy's rule, batch axes broadcast; a vector's only axis is the inner one.

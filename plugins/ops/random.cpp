@@ -29,7 +29,7 @@ Status expect_float(uint32_t dtype) {
 Status drawn_shape(EditView edit, Node node) {
   uint32_t dtype = stated_type(node, TN_F32);
   TN_CHECK(expect_float(dtype));
-  if (node.n_inputs() > 0) return invalid(cat("expected no inputs, got ", node.n_inputs()));
+  TN_CHECK(expect_no_inputs(node));
   std::vector<int64_t> shape = node.attr_ints("shape");
   return set_output(edit, node, 0, dtype, Dims(shape.begin(), shape.end()));
 }

@@ -38,7 +38,7 @@ Status construct_ref(const Call& call) {
 }
 
 Status empty_shape(EditView edit, Node node) {
-  if (node.n_inputs() > 0) return invalid(cat("expected no inputs, got ", node.n_inputs()));
+  TN_CHECK(expect_no_inputs(node));
   tn_any any = node.attr("dtype");
   uint32_t type = any.tag == TN_ANY_DTYPE ? static_cast<uint32_t>(any.v.u) : TN_F32;
   return set_output(edit, node, 0, sequence_of(unranked(type)));

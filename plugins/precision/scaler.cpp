@@ -71,11 +71,6 @@ class Given {
   Status status() { return std::move(status_); }
 
  private:
-  static std::string did_you_mean(std::string_view key,
-                                  const std::vector<std::string_view>& known) {
-    std::string_view near = nearest(key, known);
-    return near.empty() ? std::string() : cat(" (did you mean ", near, "?)");
-  }
   void fail(const char* key, std::string_view expected) {
     refuse(cat(key, ": expected ", expected, ", got ", object_[key].dump()));
   }

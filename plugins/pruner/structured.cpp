@@ -58,7 +58,7 @@ class Structured {
     out.is_global_ = options.text("scope") == "global";
     out.masks_ = options.text("apply") == "mask";
     out.normalize_ = options.text("normalize") == "mean";
-    out.tells_scores_ = options.flag("scores");
+    out.reports_scores_ = options.flag("scores");
     out.limits_ = {options.integer("round_to"), options.integer("min_channels")};
     out.selected_ = Selected::read(options);
     out.is_dry_ = options.flag("dry_run");
@@ -253,8 +253,8 @@ class Structured {
         if (gone[next][c]) removed.push_back(c);
       row["kept"] = group.n_channels() - removed.size();
       row["removed"] = removed;
-      if (tells_scores_) row["scores"] = scores_.mean[next];
-      if (tells_scores_ && !scores_.error.empty()) row["standard_errors"] = scores_.error[next];
+      if (reports_scores_) row["scores"] = scores_.mean[next];
+      if (reports_scores_ && !scores_.error.empty()) row["standard_errors"] = scores_.error[next];
       pruned.push_back(std::move(row));
       ++next;
     }
@@ -278,7 +278,7 @@ class Structured {
   Limits limits_;
   Selected selected_;
   std::vector<Ask> layers_;
-  bool tells_scores_ = false;
+  bool reports_scores_ = false;
   Scoring scoring_;
   Scores scores_;  // of the groups chosen, as they were given
 };

@@ -230,7 +230,7 @@ Status Loop::step(const Cancel& cancel) {
   position_.sequence_steps += sizes.batch * sizes.length;
   if (std::isfinite(outcome.loss))
     position_.loss_sum += outcome.loss * static_cast<double>(sizes.batch);
-  return given_.callbacks.want_steps() ? tell_step(outcome) : Status();
+  return given_.callbacks.want_steps() ? notify_step(outcome) : Status();
 }
 
 Status Loop::refuse_broken(const Outcome& outcome, uint64_t number) const {
@@ -263,7 +263,7 @@ Status Loop::check_weights() const {
   return {};
 }
 
-Status Loop::tell_step(const Outcome& outcome) {
+Status Loop::notify_step(const Outcome& outcome) {
   tn_progress_point at{sizeof at,           outcome.skipped, position_.steps,
                        position_.epoch + 1, outcome.loss,    rate_};
   Result<std::string> stopped_by = given_.callbacks.step(at);
@@ -273,7 +273,7 @@ Status Loop::tell_step(const Outcome& outcome) {
   return {};
 }
 
-Status Loop::tell_epoch(const Cancel& cancel, json& record) {
+Status Loop::notify_epoch(const Cancel& cancel, json& record) {
   if (given_.callbacks.want_epochs()) {
     TN_TRY(model, trained(model_, cancel));
     Result<std::string> stopped_by = given_.callbacks.epoch(record.dump(), model.get());

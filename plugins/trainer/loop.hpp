@@ -53,8 +53,8 @@ class Loop {
   Status refuse_broken(const Outcome& outcome, uint64_t number) const;
   Status refuse_broken(const Weights& states) const;
   Status check_weights() const;
-  Status tell_step(const Outcome& outcome);
-  Status tell_epoch(const Cancel& cancel, nlohmann::json& record);
+  Status notify_step(const Outcome& outcome);
+  Status notify_epoch(const Cancel& cancel, nlohmann::json& record);
   Status save();
   Status keep_step();
   Status keep_epoch();

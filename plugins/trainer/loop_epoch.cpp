@@ -46,7 +46,7 @@ Status Loop::end_epoch(const Cancel& cancel) {
   record["seconds"] = seconds;
   record["samples_per_second"] =
       static_cast<double>(position_.samples - epoch_samples_before_) / std::max(seconds, 1e-9);
-  if (Status notified = tell_epoch(cancel, record); !notified.ok()) {
+  if (Status notified = notify_epoch(cancel, record); !notified.ok()) {
     position_ = std::move(before);  // a run that goes on ends this epoch again
     return notified;
   }

@@ -162,7 +162,7 @@ Status read_precision(const Options& options, Settings& out) {
     out.level = out.precision == "O0" ? "O1" : out.precision;
     out.precision = out.precision == "O0" ? "fp32" : "fp16";
   }
-  out.tells_gradients = options.flag("gradient_histogram");
+  out.reports_gradients = options.flag("gradient_histogram");
   out.loss_scale = options.text("loss_scale", "{}");
   out.fp8 = options.text("fp8", "{}");
   if (options.has("fp8") && out.precision != "fp8")

@@ -45,7 +45,7 @@ struct Settings {
   std::string loss_scale;    // options of the scaler, a JSON object
   std::string drop_layers;   // options of trainer.drop_layers, a JSON object; empty: none
   uint64_t layer_seed = 0;   // of its draws
-  bool tells_gradients = false;
+  bool reports_gradients = false;
   std::vector<PassChoice> joint;
   std::vector<std::string> backends;  // as they were given; empty: the machine's best
   int64_t threads = 0;

@@ -215,7 +215,7 @@ Status add_passes(const Recipe& recipe,
     TN_CHECK(apply_pass(recipe.ctx, graph, pass, cancel).in("option joint"));
   if (recipe.accumulates) TN_CHECK(apply("trainer.accumulate", weight_of(graph, batch)));
   if (scaled) TN_CHECK(apply("precision.unscale", json::object()));
-  if (recipe.tells_gradients) TN_CHECK(apply("precision.gradient_histogram", json::object()));
+  if (recipe.reports_gradients) TN_CHECK(apply("precision.gradient_histogram", json::object()));
   if (recipe.clip_norm > 0 || recipe.clip_value > 0)
     TN_CHECK(apply("trainer.clip", {{"norm", recipe.clip_norm}, {"value", recipe.clip_value}}));
   TN_CHECK(apply_update(recipe, graph, cancel));
@@ -254,10 +254,9 @@ Result<std::vector<std::string>> add_training_passes(const Recipe& recipe,
 Result<std::vector<std::string>> watch_for_nan(const Recipe& recipe,
                                                tn_graph* graph,
                                                const Cancel& cancel) {
-  TN_TRY(pass, Component::create(recipe.ctx, "tenon.pass/1", "autodiff.first_nan"));
-  StringSink report;
-  TN_CHECK(Status(pass.table<tn_pass>()->run(pass.self(), graph, cancel.raw(), report.get())));
-  return json::parse(report.text).value("values", std::vector<std::string>{});
+  std::string report;
+  TN_CHECK(apply_pass(recipe.ctx, graph, {"autodiff.first_nan", "{}"}, cancel, &report));
+  return json::parse(report).value("values", std::vector<std::string>{});
 }
 
 // Leaves a set of layers out; the seed is that of the draws.

@@ -50,7 +50,7 @@ def test_attributes_are_json(calls):
     assert calls.op("LeakyRelu", [-2, 2, -4, 4], '{"alpha": 0.5}') == [-1, 2, -2, 4]
 
 
-def test_an_operator_that_nobody_brings_is_told_with_the_nearest(calls):
+def test_an_operator_that_no_plugin_brings_is_reported_with_the_nearest(calls):
     assert "did you mean 'test.kernels.Counted'" in calls.op("test.kernels.Countd", [0] * 4)
 
 
@@ -76,5 +76,5 @@ def test_rows_keep_state_between_calls(calls):
     assert calls.op("test.kernels.Counted", [0] * 4) == [before + 1] * 4
 
 
-def test_outputs_that_are_not_filled_in_are_told(calls):
+def test_outputs_that_are_not_filled_in_are_reported(calls):
     assert "outputs" in calls.op("Relu", [1, 2, 3, 4], fills=False)

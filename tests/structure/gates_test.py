@@ -107,6 +107,7 @@ def test_an_abi_header_takes_no_other_system_header(tree):
         ("the gradient on its way back", "backward"),
         ("int code_tail = 0;", "quantized values"),
         ("Value turned = node();", "transposed"),
+        ("TEST_F(Model, IsToldOfIt) {", "notifies"),
     ],
 )
 def test_a_word_of_our_own_is_named_with_the_term(tree, text, term):

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -40,6 +41,13 @@ std::string_view nearest(std::string_view word, const Range& candidates) {
     }
   }
   return best;
+}
+
+// " (did you mean 'accuracy'?)", or empty when none is near.
+template <class Range>
+std::string did_you_mean(std::string_view word, const Range& candidates) {
+  std::string_view near = nearest(word, candidates);
+  return near.empty() ? "" : " (did you mean '" + std::string(near) + "'?)";
 }
 
 }  // namespace tenon

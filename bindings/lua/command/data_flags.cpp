@@ -68,7 +68,7 @@ Json DataFlags::values(const cxx::Session& session) const {
     auto [key, text] = split_pair(pair, kFlag);
     if (!properties.contains(key))
       throw UsageError(cat(kFlag, " ", key, ": expected one of ", cxx::listed(known), ", which ",
-                           id, " takes for ", path, cxx::near_hint(known, key)));
+                           id, " takes for ", path, did_you_mean(key, known)));
     out[key] = value_for(properties[key], text);
   }
   return out;

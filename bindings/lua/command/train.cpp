@@ -10,7 +10,7 @@ namespace tenon::command {
 Action declare_train(CLI::App& app, const Tool& tool) {
   struct Flags {
     std::string script, run, resume;
-    bool tells_gradients = false;
+    bool reports_gradients = false;
     ScriptFlags given;
     JsonFlag json;
   };
@@ -23,7 +23,7 @@ Action declare_train(CLI::App& app, const Tool& tool) {
       ->type_name("DIR")
       ->excludes("--run");
   app.add_flag(
-      "--grad-histogram", flags->tells_gradients,
+      "--grad-histogram", flags->reports_gradients,
       "say after each epoch what float16 would make of the gradients, and which loss scale "
       "follows");
   flags->given.add(&app);
@@ -40,7 +40,7 @@ Action declare_train(CLI::App& app, const Tool& tool) {
     SessionPtr session = tool.open();
     Json result =
         lua::run_script(session, flags->script, args, flags->given.limits(),
-                        {resumes ? flags->resume : flags->run, resumes, flags->tells_gradients});
+                        {resumes ? flags->resume : flags->run, resumes, flags->reports_gradients});
     if (flags->json.json) print_json(result);
   };
 }

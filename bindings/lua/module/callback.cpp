@@ -32,7 +32,7 @@ void push_point(lua_State* state, const tn_progress_point& at) {
 }
 
 // On its stack: the notice, and the function.
-int call_told(lua_State* state) {
+int call_notified(lua_State* state) {
   const Notice& notice = *static_cast<const Notice*>(lua_touserdata(state, 1));
   if (notice.point) {
     push_point(state, *notice.point);
@@ -54,7 +54,7 @@ bool call(const ScriptFunctions& functions, int which, Notice notice) {
   lua_State* state = functions.thread;
   luaL_checkstack(state, 4, "a callback");
   int top = lua_gettop(state);
-  lua_pushcfunction(state, guarded<call_told>);
+  lua_pushcfunction(state, guarded<call_notified>);
   lua_pushlightuserdata(state, &notice);
   lua_pushvalue(state, which);
   bool failed = lua_pcall(state, 2, 1, 0) != LUA_OK;

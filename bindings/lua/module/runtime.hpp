@@ -44,7 +44,7 @@ struct Runtime {
   cxx::Json run = Json::object();  // defaults of compile: backend, precision, threads
   std::string run_folder;          // where trainings keep their runs, when the script does not say
   bool resumes = false;            // they go on with what is there
-  bool tells_gradients = false;    // they have gradient_histogram
+  bool reports_gradients = false;  // they have gradient_histogram
   int trainings = 0;               // how many there were
   std::shared_ptr<int> alive = std::make_shared<int>(0);  // ends with the state
 };

@@ -118,7 +118,7 @@ int train(lua_State* state) {
     lua_pushboolean(state, 1);
     lua_setfield(state, table, "resume");
   }
-  if (run.tells_gradients) {
+  if (run.reports_gradients) {
     lua_pushboolean(state, 1);
     lua_setfield(state, table, "gradient_histogram");
   }

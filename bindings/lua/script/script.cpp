@@ -164,7 +164,7 @@ Json run_script(const SessionPtr& session,
   made.args = args;
   made.run_folder = training.folder;
   made.resumes = training.resumes;
-  made.tells_gradients = training.tells_gradients;
+  made.reports_gradients = training.reports_gradients;
   if (!training.folder.empty()) made.paths.allow_folder(training.folder);
   Job job{&path, &limits, fs::absolute(path).parent_path().string(), nullptr};
   if (limits.trust) made.paths.trust();

@@ -11,7 +11,7 @@ namespace tenon::lua {
 struct TrainingRun {
   std::string folder;
   bool resumes = false;
-  bool tells_gradients = false;
+  bool reports_gradients = false;
 };
 
 struct ScriptLimits {

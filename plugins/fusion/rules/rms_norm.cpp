@@ -31,12 +31,10 @@ Result<bool> replace(Rewriter& rewriter, Node root, const Match& match) {
   return rewriter.replace(root, made);
 }
 
-Result<int64_t> run(tn_graph* graph, const Settings& settings) {
-  static const Patterns patterns(kForms);
-  return walk_patterns(graph, settings, patterns, replace);
-}
-
 }  // namespace
 }  // namespace tenon::fusion
 
-FUSION_RULE(rms_norm, "fusion.rms_norm", "one RMSNormalization for its steps", tenon::fusion::run)
+FUSION_RULE(rms_norm,
+            "fusion.rms_norm",
+            "one RMSNormalization for its steps",
+            (tenon::fusion::run_patterns<tenon::fusion::kForms, tenon::fusion::replace>))

@@ -37,8 +37,8 @@ def macs(node: onnx.NodeProto, shapes: dict[str, tuple[int, ...]]) -> int:
         return int(np.prod(made) * np.prod(weight[1:]))
     if node.op_type == "ConvTranspose":
         return int(np.prod(read) * np.prod(weight[1:]))
-    is_turned = any(a.name == "transA" and a.i for a in node.attribute)
-    return int(np.prod(made) * read[0 if is_turned else -1])
+    is_transposed = any(a.name == "transA" and a.i for a in node.attribute)
+    return int(np.prod(made) * read[0 if is_transposed else -1])
 
 
 def integer_macs(model: onnx.ModelProto, feed: dict[str, np.ndarray]) -> float:

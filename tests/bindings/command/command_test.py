@@ -121,7 +121,9 @@ def test_the_limit_of_instructions_is_not_a_limit_of_what_they_call(tmp_path: Pa
 
 
 @pytest.mark.parametrize("trust", [(), ("--trust",)])
-def test_a_script_that_requires_itself_is_told_where(tmp_path: Path, trust: tuple) -> None:
+def test_a_script_that_requires_itself_is_reported_with_its_line(
+    tmp_path: Path, trust: tuple
+) -> None:
     path = script(tmp_path, "\nlocal other = require 'other'")
     (tmp_path / "other.lua").write_text("local p = require 'pipeline'")
     failed(tenon("run", path, *trust), 1, ".lua:", "module 'other' requires itself")

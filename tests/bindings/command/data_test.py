@@ -199,7 +199,7 @@ def test_inputs_that_fix_different_batches_are_refused(tmp_path: Path) -> None:
     failed(result, 1, "the model wants 2 samples of one input at once and 4 of b")
 
 
-def test_a_column_that_is_not_there_is_told_with_the_nearest(tmp_path: Path) -> None:
+def test_a_missing_column_is_reported_with_the_nearest(tmp_path: Path) -> None:
     save_model(tmp_path / "m.onnx", [2], np.ones((2, 2)))
     (tmp_path / "d.csv").write_text("a,b,label\n1,2,0\n")
     (tmp_path / "e.csv").write_text("a;b;label\n1;2;0\n")

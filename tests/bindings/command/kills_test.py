@@ -86,7 +86,7 @@ def default_backend() -> str:
     return "onednn"
 
 
-def test_a_run_without_its_default_backend_is_told_why(folder: Path) -> None:
+def test_a_run_without_its_default_backend_says_why(folder: Path) -> None:
     backend = default_backend()
     crashed_twice(folder, backend)
     model = folder / "model.lua"

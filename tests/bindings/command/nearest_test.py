@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("plugin new acme --role metrik", "metric"),
     ],
 )
-def test_the_nearest_name_is_told(folder: Path, command: str, near: str) -> None:
+def test_the_nearest_name_is_suggested(folder: Path, command: str, near: str) -> None:
     result = tenon(*command.split(), cwd=folder)
     assert result.returncode in (1, 2)
     assert "expected one of" in result.stderr

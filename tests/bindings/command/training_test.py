@@ -97,7 +97,7 @@ def test_a_run_killed_at_any_moment_ends_the_same(folder: Path) -> None:
     assert left == ["checkpoint.safetensors", "history.jsonl"]
 
 
-def test_each_epoch_tells_its_rate_and_the_time_left(folder: Path) -> None:
+def test_each_epoch_reports_its_rate_and_the_time_left(folder: Path) -> None:
     summary = [line for line in train(folder, "o.onnx").stderr.splitlines() if " epoch " in line]
     number = r"[\d.e+-]+"
     for i, line in enumerate(summary, 1):
@@ -122,7 +122,7 @@ def test_an_interrupt_saves_and_says_how_to_go_on(folder: Path) -> None:
     assert not (folder / "o.onnx").exists()
 
 
-def test_what_cannot_be_resumed_is_told(folder: Path) -> None:
+def test_what_cannot_be_resumed_is_reported(folder: Path) -> None:
     failed(train(folder, "o", "--resume", "nowhere"), 1, "--resume: nowhere: expected the folder")
     assert train(folder, "o.onnx", "--run", "run").returncode == 0
     again = train(folder, "o.onnx", "--run", "run")
@@ -176,7 +176,7 @@ def test_two_trainings_in_one_folder_are_refused(folder: Path) -> None:
     assert train(folder, "p.onnx", "--resume", "run", epochs=history + 3).returncode == 0
 
 
-def test_it_tells_what_float16_makes_of_gradients(folder: Path) -> None:
+def test_it_reports_what_float16_makes_of_gradients(folder: Path) -> None:
     made = train(folder, "o.onnx", "--grad-histogram", epochs=1)
     assert made.returncode == 0, made.stderr
     record = json.loads(made.stdout)["history"][0]

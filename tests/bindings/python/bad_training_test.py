@@ -77,7 +77,7 @@ def test_nothing_that_is_left_to_train_names_the_option():
         tn.train(linear(), {"x": np.zeros((4, 2), "f"), "label": np.arange(4) % 3}, frozen=["*"])
 
 
-def test_lists_by_name_are_told_how_they_become_data():
+def test_the_error_for_lists_by_name_says_how_they_become_data():
     rows = {"x": [[0.0, 1.0]] * 4, "label": [0, 1, 2, 0]}
     with pytest.raises(
         tn.InvalidArgument, match="option data: .* a table of options: datasets.arr"

@@ -85,7 +85,7 @@ def test_memory_of_a_device_goes_to_its_backend_as_it_is(fakedev):
     assert there.freed == 1
 
 
-def test_the_producer_is_told_the_stream(fakedev):
+def test_the_producer_gets_the_stream(fakedev):
     there = Elsewhere((EXT_DEVICE, 0), ON_DEVICE | 0x1000)
 
     with pytest.raises(tenon.InvalidArgument, match="block of this device"):

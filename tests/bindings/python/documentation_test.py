@@ -34,7 +34,7 @@ def test_every_public_name_is_described():
 
 
 @pytest.mark.parametrize("word", ["tn.load", "compile", "tn.jit", "tn.grad", "tn.components"])
-def test_help_tells_how_to_begin(word):
+def test_help_says_how_to_begin(word):
     assert word in pydoc.render_doc(tenon, renderer=pydoc.plaintext).split("PACKAGE CONTENTS")[0]
 
 

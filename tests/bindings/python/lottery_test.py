@@ -171,7 +171,7 @@ def test_pruner_rewind_gives_weights_and_the_optimizer_starts_anew(found, data, 
         assert not begun[name].any(), name
 
 
-def test_what_cannot_be_rewound_is_told(found, data, tmp_path):
+def test_what_cannot_be_rewound_is_reported(found, data, tmp_path):
     models, runs = found
     at_k = runs[0] / f"step_{K}.safetensors"
     zeros = models[0].apply("pruner.unstructured", sparsity=SHARE)

@@ -9,7 +9,7 @@ import pytest
 import tenon
 
 
-def test_a_model_tells_its_inputs_and_outputs(dense):
+def test_a_model_lists_its_inputs_and_outputs(dense):
     assert dense.inputs == [tenon.Port("x", "float32", ("batch", 4))]
     assert dense.outputs == [tenon.Port("y", "float32", ("batch", 2))]
 
@@ -68,7 +68,7 @@ def test_inspection_counts(dense):
     assert seen["parameters"] == 8
 
 
-def test_describe_and_profile_tell_of_each_node(dense):
+def test_describe_and_profile_list_each_node(dense):
     plan = dense.compile(backend="reference")
     x = np.ones((2, 4), "float32")
     plan.prepare(x)

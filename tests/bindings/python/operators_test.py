@@ -70,7 +70,7 @@ def test_a_precision_has_a_short_and_a_long_name():
 @pytest.mark.parametrize(
     ("name", "near"), [("Relux", "Relu"), ("tenon.ConvInputGard", "tenon.ConvInputGrad")]
 )
-def test_an_operator_that_is_none_is_told_with_the_nearest(name, near):
+def test_an_unknown_operator_is_reported_with_the_nearest(name, near):
     with pytest.raises(tn.Unimplemented, match=f"did you mean '{near}'"):
         tn.op(name, np.ones((2, 3), "float32"))
 

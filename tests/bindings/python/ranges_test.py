@@ -205,7 +205,7 @@ def test_each_epoch_is_validated_as_it_will_run_in_8_bits(train, rounded):
     assert all(summary == true for summary, true in seen)
 
 
-def test_what_cannot_be_tracked_is_told(train, rounded):
+def test_what_cannot_be_tracked_is_reported(train, rounded):
     with pytest.raises(tenon.InvalidArgument, match="options steps and epochs: expected one"):
         fit(rounded, train, {"steps": 1, "epochs": 1})
     with pytest.raises(tenon.InvalidArgument, match="option epochs: the graph does not say"):

@@ -21,7 +21,7 @@ def test_a_function_is_a_schedule_alone_and_within_others():
     assert both(3, 10) == 60
 
 
-def test_what_a_function_raises_is_told():
+def test_what_a_function_raises_is_reported():
     def fails(step, steps):
         raise ValueError(f"no idea at {step}")
 

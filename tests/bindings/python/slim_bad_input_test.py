@@ -162,7 +162,7 @@ def test_labels_that_are_no_classes_and_inputs_that_are_no_numbers(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["pruner.structured", "pruner.unstructured"])
-def test_a_quantized_model_is_told_to_be_made_a_float_one(name, tmp_path):
+def test_the_error_for_a_quantized_model_asks_for_a_float_one(name, tmp_path):
     small = mlp().apply("quantizer.static", data=saved(tmp_path, x=numbers(3, 8, WIDE)))
     with pytest.raises(tenon.TenonError, match="weights are quantized.*quantizer.dequantize"):
         small.apply(name)

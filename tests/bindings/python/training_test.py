@@ -76,7 +76,7 @@ def test_wrong_options_are_named(blobs):
         tenon.train(linear(), blobs, optimizer=tenon.optim.adamw(lr=0.1, no_decay=["b", "c"]))
 
 
-def test_functions_are_told_of_each_epoch(blobs):
+def test_functions_are_notified_of_each_epoch(blobs):
     seen = []
 
     def summary(record, model):

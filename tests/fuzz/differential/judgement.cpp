@@ -44,7 +44,7 @@ bool is_finite(const Tensor& tensor) {
 }
 
 // Values that follow from one that is not finite, where backends need not agree.
-std::set<std::string> unsettled(Graph graph, const std::map<std::string, Tensor>& values) {
+std::set<std::string> undetermined(Graph graph, const std::map<std::string, Tensor>& values) {
   std::set<std::string> out;
   for (Node node : graph.nodes()) {
     bool is_wild = false;
@@ -87,8 +87,8 @@ std::vector<double> slack_of(const Tensor& want,
   }
   for (size_t i = 0; i < out.size(); ++i)
     if (moved[i] > 0) out[i] = HUGE_VAL;
-  bool is_settled = std::count(out.begin(), out.end(), 0) > 0;
-  return is_settled ? out : std::vector<double>{};
+  bool is_determined = std::count(out.begin(), out.end(), 0) > 0;
+  return is_determined ? out : std::vector<double>{};
 }
 
 std::string text_of(const Tensor& tensor) {
@@ -160,7 +160,7 @@ Result<std::vector<Expected>> Judge::expect(const tn_graph* graph,
                                             const Doubt& doubt) const {
   TN_TRY(want, run(graph, inputs, kReference));
   TN_TRY(values, values_of(graph, inputs));
-  std::set<std::string> wild = unsettled(Graph{graph}, values);
+  std::set<std::string> wild = undetermined(Graph{graph}, values);
   std::vector<Value> outputs = Graph{graph}.outputs();
   std::vector<std::vector<double>> moved(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i)

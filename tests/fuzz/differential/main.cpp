@@ -223,7 +223,7 @@ void run_children(const Arguments& arguments,
   }
 }
 
-void tell_rows(const Arguments& arguments, Tally& tally, const Resume::Json& before) {
+void print_rows(const Arguments& arguments, Tally& tally, const Resume::Json& before) {
   Garden garden(arguments);
   Resume::Json done = summary(tally, garden.rows(), before);
   std::string rarest;
@@ -268,7 +268,7 @@ int main(int argc, char** argv) {
   for (const Mode& mode : kModes)
     std::printf("%s: within %g of 1 + the largest number, and 6 times what noise of %g does\n",
                 mode.name, mode.tolerance, mode.noise);
-  tell_rows(arguments, tally, before);
+  print_rows(arguments, tally, before);
   auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
   uint64_t findings = tally.findings + tally.died;
   std::printf(

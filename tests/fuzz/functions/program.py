@@ -118,9 +118,9 @@ def words(program: Program) -> Iterator[str]:
     return inside(program.steps)
 
 
-def _told(item: Any) -> str:
+def _shown(item: Any) -> str:
     if isinstance(item, (tuple, list)):
-        inner = ", ".join(map(_told, item))
+        inner = ", ".join(map(_shown, item))
         if isinstance(item, list):
             return f"[{inner}]"
         return f"({inner},)" if len(item) == 1 else f"({inner})"
@@ -136,8 +136,8 @@ def _lines(steps: tuple[Step, ...]) -> str:
 
 
 def _call(step: Step) -> str:
-    named = [f"{key}={_told(value)}" for key, value in step.named.items()]
-    return f"{step.word}({', '.join([*map(_told, step.args), *named])})"
+    named = [f"{key}={_shown(value)}" for key, value in step.named.items()]
+    return f"{step.word}({', '.join([*map(_shown, step.args), *named])})"
 
 
 def text(program: Program) -> str:

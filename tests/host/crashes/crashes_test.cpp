@@ -209,7 +209,7 @@ TEST_F(Crashes, HandlersAreAsBeforeAfterALoad) {
 }
 
 // Whoever lists a role, or asks for a component of it, may do without: once, and not silently.
-TEST_F(Crashes, WhatIsQuarantinedIsToldWhereItIsMissed) {
+TEST_F(Crashes, WhatIsQuarantinedIsReportedWhereItIsMissed) {
   crash("segv");
   crash("segv");
   Session session({{kBroken.string()}, false, false});

@@ -72,7 +72,7 @@ TEST_F(VerifierTest, V4Attributes) {
   node("Scale", {find("x")}, "s", {{"alhpa", any_f64(1)}});
   expect_rule("V4 attributes",
               "node s (Scale): attribute alhpa: the operator has none of this "
-              "name (did you mean alpha?)");
+              "name (did you mean 'alpha'?)");
   begin();
   node("Scale", {find("x")}, "s", {{"captures", any_text("many")}});
   expect_rule("V4 attributes", "expected int, got 'many'");

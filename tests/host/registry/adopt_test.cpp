@@ -86,7 +86,7 @@ TEST(Adopt, KnowsLossAndOptimizer) {
 }
 
 TEST(Adopt, RefusesSizesThatCannotBe) {
-  for (uint32_t size : {0u, 4u, 12u, kLargestTable + 8}) {
+  for (uint32_t size : {0u, 4u, 12u, kLargestStruct + 8}) {
     const tn_pass pass{size, 1, run};
     EXPECT_FALSE(AdoptedTable::make("tenon.pass/1", &pass).ok()) << size;
   }

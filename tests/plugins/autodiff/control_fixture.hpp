@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include "tenon/sdk/build.hpp"
+
 #include "plugins/autodiff/autodiff_test.hpp"
 
 namespace tenon::test {
@@ -31,6 +33,23 @@ class Control : public AutodiffTest {
             << "input " << i << " element " << k;
       }
     }
+  }
+
+  // Replaces all outputs by the sum of their squares, so that a gradient has a gradient.
+  static void sum_squares_of_outputs(OwnedGraph& g) {
+    auto begun = Edit::begin(g.get());
+    ASSERT_TRUE(begun.ok());
+    Edit edit = std::move(*begun);
+    Builder b(edit);
+    Value sum;
+    for (Value y : edit.graph().outputs()) {
+      Value own = b.op("ReduceSum", {b.mul(y, y)}, {{"keepdims", 0}});
+      sum = sum ? b.add(sum, own) : own;
+      EXPECT_EQ(text_of(Status(services.edit->remove_output(edit.raw, 0))), "");
+    }
+    EXPECT_EQ(text_of(b.status()), "");
+    EXPECT_EQ(text_of(edit.output("l", sum)), "");
+    EXPECT_EQ(text_of(edit.commit()), "");
   }
 };
 

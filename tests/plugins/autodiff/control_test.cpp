@@ -3,8 +3,6 @@
 // against central differences.
 #include <gmock/gmock.h>
 
-#include "tenon/sdk/build.hpp"
-
 #include "plugins/autodiff/control_fixture.hpp"
 
 namespace tenon::test {
@@ -52,17 +50,7 @@ TEST_F(Control, GradientsOfAScan) {
 
 TEST_F(Control, GradientsOfGradientsOfAScan) {
   OwnedGraph g = applied(parse(recurrence("")), "autodiff.grad");
-  auto edited = [&] {  // the gradient's sum as a scalar
-    auto begun = Edit::begin(g.get());
-    Edit edit = std::move(*begun);
-    Builder b(edit);
-    Value y = edit.graph().outputs()[0];
-    Value sum = b.op("ReduceSum", {b.mul(y, y)}, {{"keepdims", 0}});
-    EXPECT_EQ(text_of(Status(services.edit->remove_output(edit.raw, 0))), "");
-    EXPECT_EQ(text_of(edit.output("l", sum)), "");
-    return text_of(edit.commit());
-  };
-  ASSERT_EQ(edited(), "");
+  sum_squares_of_outputs(g);
   expect_slopes(g, kAt);
 }
 
@@ -196,20 +184,7 @@ TEST_F(Control, GradientsOfAnIfReadWhatItsBranchHasMade) {
 
 TEST_F(Control, GradientsOfGradientsOfAnIf) {
   OwnedGraph g = applied(parse(kDeepIf), "autodiff.grad", {{"argnums", {0, 1}}});
-  auto summed = [&] {
-    auto begun = Edit::begin(g.get());
-    Edit edit = std::move(*begun);
-    Builder b(edit);
-    Value y = edit.graph().outputs()[0], w = edit.graph().outputs()[1];
-    Value sum = b.add(b.op("ReduceSum", {b.mul(y, y)}, {{"keepdims", 0}}),
-                      b.op("ReduceSum", {b.mul(w, w)}, {{"keepdims", 0}}));
-    EXPECT_EQ(text_of(b.status()), "");
-    for (uint64_t i : {1, 0})
-      EXPECT_EQ(text_of(Status(services.edit->remove_output(edit.raw, i))), "");
-    EXPECT_EQ(text_of(edit.output("l", sum)), "");
-    return text_of(edit.commit());
-  };
-  ASSERT_EQ(summed(), "");
+  sum_squares_of_outputs(g);
   Numbers x{0.3, -0.2, 0.9, 0.4, -0.7, 0.1};
   expect_slopes(g, {x, {0.5, -0.3, 0.8}});
 }

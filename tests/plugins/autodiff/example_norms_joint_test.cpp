@@ -347,11 +347,11 @@ TEST_F(JointExampleNorms, InputsOfAnotherLengthAreNoExamples) {
 TEST_F(JointExampleNorms, OfMixedExamplesAreRefusedWithTheNode) {
   EXPECT_THAT(refused_for({"  input %x: f64[#, 4]\n  input %w: f64[4, 4]\n",
                            R"(  %p: f64[#, 4] = MatMul(%x, %w) @p
-  %t: f64[4, #] = Transpose(%p) {perm = ints[1, 0]} @turned_batch
+  %t: f64[4, #] = Transpose(%p) {perm = ints[1, 0]} @transposed_batch
   %y: f64[#, 4] = MatMul(%t, %w) @y
 )",
                            "4", "1"}),
-              HasSubstr("turned_batch"));
+              HasSubstr("transposed_batch"));
   EXPECT_THAT(refused_for({"  input %x: f64[#, 4]\n  input %w: f64[4, 4]\n",
                            R"(  %p: f64[#, 4] = MatMul(%x, %w) @p
   %y: f64[#, 4] = Softmax(%p) {axis = 0} @over_the_batch

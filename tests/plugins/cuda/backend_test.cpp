@@ -189,7 +189,7 @@ TEST_F(CudaBackend, LeavesProductsToOthersWhereCublasltIsMissing) {
   }
 }
 
-TEST_F(CudaBackend, IsToldWhichDeviceToUse) {
+TEST_F(CudaBackend, UsesTheDeviceThatItIsGiven) {
   Result<Component> cuda = make("tenon.backend/1", "cuda", {{"device", 99}});
   ASSERT_TRUE(cuda.ok()) << test::text_of(cuda.status());
   StringSink sink;

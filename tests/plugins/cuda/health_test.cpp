@@ -24,7 +24,7 @@ TEST_F(HealthTest, StaysWellAfterWhatPasses) {
   EXPECT_TRUE(health_.check(cudaSuccess, "a run").ok());
 }
 
-TEST_F(HealthTest, TellsMemoryThatRanOutFromOtherFailures) {
+TEST_F(HealthTest, DistinguishesMemoryThatRanOutFromOtherFailures) {
   EXPECT_EQ(health_.check(cudaErrorMemoryAllocation, "pinned memory").code(),
             TN_RESOURCE_EXHAUSTED);
   EXPECT_TRUE(health_.usable().ok());

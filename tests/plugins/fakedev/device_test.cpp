@@ -58,7 +58,7 @@ TEST_F(FakeDevice, GivesNodesOfScopeCpuToTheReference) {
   eval_->release(plan);
 }
 
-TEST_F(FakeDevice, TellsOfAFailureOnTheDeviceAndGoesOn) {
+TEST_F(FakeDevice, ReportsAFailureOnTheDeviceAndGoesOn) {
   Array x({2, 3}, -2, 1), w({3, 2}, 1, 0.5f);
   tn_plan* plan = compile(kMlp, R"({"backend": "fakedev", "fail_at": 1})");
   Results first, second, third;

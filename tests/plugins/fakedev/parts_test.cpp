@@ -34,7 +34,7 @@ std::string placed(std::string text, const std::string& where) {
 
 class Parts : public FakeDevice {};
 
-TEST_F(Parts, ShapesThatOnlyDataTellsAreAskedForLate) {
+TEST_F(Parts, ShapesThatDependOnDataAreAskedForLate) {
   for (const char* where : {"", "in \"cpu\"", "in \"second\""}) {
     tn_plan* plan =
         compile(placed(kPositive, where), R"({"backend": ["fakedev", "fakedev.second"]})");

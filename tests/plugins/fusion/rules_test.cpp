@@ -238,7 +238,7 @@ TEST_F(FusionTest, AConvolutionThatOthersReadKeepsItsNormalization) {
               ElementsAre("Conv", "BatchNormalization"));
 }
 
-TEST_F(FusionTest, TheDefaultTellsWhatItDid) {
+TEST_F(FusionTest, TheDefaultReportsWhatItDid) {
   std::string report;
 
   apply(parse(kConvNorm), "fusion.default", &report);

@@ -77,8 +77,8 @@ constexpr Case kCases[] = {
   input %odd: f32[256, 75]
   %y: f32[130, 256] = MatMul(%x, %w) @n1
   %z: f32[130, 75] = MatMul(%y, %odd) @n2
-  %turned_odd: f32[75, 256] = Transpose(%odd) {perm = ints[1, 0]} @n3
-  %dy: f32[130, 256] = MatMul(%z, %turned_odd) @n4
+  %transposed_odd: f32[75, 256] = Transpose(%odd) {perm = ints[1, 0]} @n3
+  %dy: f32[130, 256] = MatMul(%z, %transposed_odd) @n4
   %transposed: f32[256, 192] = Transpose(%w) {perm = ints[1, 0]} @n5
   %dx: f32[130, 192] = MatMul(%dy, %transposed) @n6
   %columns: f32[192, 130] = Transpose(%x) {perm = ints[1, 0]} @n7

@@ -43,7 +43,7 @@ TEST_F(Store, MakesAFormOnceWhileSomebodyHoldsIt) {
   EXPECT_EQ(n_made_, 2);
 }
 
-TEST_F(Store, TellsFormsApart) {
+TEST_F(Store, DistinguishesForms) {
   const std::shared_ptr<const void> rows = doubled("rows");
   const std::shared_ptr<const void> columns = doubled("columns");
   const dnnl::memory::desc desc({20}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});

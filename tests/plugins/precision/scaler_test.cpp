@@ -127,7 +127,7 @@ TEST_F(LossScale, StatesAndConfigurationsThatAreWrongAreNamed) {
   EXPECT_THAT(state("apex", {{"loss_scaler0", json::object()}, {"loss_scaler1", json::object()}}),
               HasSubstr("expected the state of one loss scaler, got 2"));
   EXPECT_THAT(refused("deepspeed", {{"config", {{"loss_scale_windows", 4}}}}),
-              HasSubstr("unknown key loss_scale_windows (did you mean loss_scale_window?)"));
+              HasSubstr("unknown key loss_scale_windows (did you mean 'loss_scale_window'?)"));
   EXPECT_THAT(refused("deepspeed", {{"config", {{"enabled", false}}}}),
               HasSubstr("enabled is false"));
   EXPECT_THAT(refused("deepspeed", {{"config", {{"loss_scale", -128}}}}),

@@ -58,7 +58,7 @@ TEST_F(PruningTarget, ThatCannotBeMetSaysTheNearest) {
               HasSubstr("option target: expected one of macs, parameters, time"));
 }
 
-TEST_F(PruningTarget, ADryRunTellsAndChangesNothing) {
+TEST_F(PruningTarget, ADryRunReportsAndChangesNothing) {
   ASSERT_EQ(apply("pruner.structured", {{"ratio", 0.5}, {"dry_run", true}}), "");
 
   EXPECT_EQ(report_["dry_run"], true);

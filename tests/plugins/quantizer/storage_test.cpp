@@ -116,7 +116,7 @@ TEST_F(Storage, ConvertStoresWhatTrainingLeftInFloat) {
   expect_converted_as_static(json::array(), 1);
 }
 
-TEST_F(Storage, ConvertLeavesWhatTrainingWasToldToLeave) {
+TEST_F(Storage, ConvertLeavesWhatTrainingWasAskedToLeave) {
   expect_converted_as_static({"rows"}, 0);
 }
 

@@ -65,7 +65,7 @@ class Callbacks : public TrainingTest {
   json options_;
 };
 
-TEST_F(Callbacks, AreToldOfEachStepAndEpoch) {
+TEST_F(Callbacks, AreNotifiedOfEachStepAndEpoch) {
   Listener all;
   listen(all);
   options_["validation"] = 0.5;
@@ -215,7 +215,7 @@ TEST_F(Callbacks, SeeThatASkippedStepAdvancesNoSchedule) {
   EXPECT_EQ(all.records.back()["skipped"], skipped + all.points.back().skipped);
 }
 
-TEST_F(Callbacks, SeveralAreToldInOrder) {
+TEST_F(Callbacks, SeveralAreNotifiedInOrder) {
   Listener first, second{.stops_at_epoch = 1}, third;
   auto both = [&](const Component& a, const Component& b) {
     tn_options* options = nullptr;

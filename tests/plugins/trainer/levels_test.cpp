@@ -345,7 +345,7 @@ TEST_F(Levels, AScalerGoesOnFromAnothersState) {
   EXPECT_EQ(report_["history"].back()["loss_scale"], 2048);
 }
 
-TEST_F(Levels, ARecordTellsWhatFloat16MakesOfGradients) {
+TEST_F(Levels, ARecordShowsWhatFloat16MakesOfGradients) {
   json given = options("fp32");
   given["gradient_histogram"] = true;
   given["epochs"] = 1;

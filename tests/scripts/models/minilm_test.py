@@ -53,7 +53,7 @@ def test_fetched_sets_are_disjoint_and_padded(fetched):
         assert (part["input_ids"][part["attention_mask"] == 0] == 0).all()
 
 
-def test_fetched_encoder_equals_numpy_and_tells_paraphrases(fetched, run):
+def test_fetched_encoder_equals_numpy_and_finds_paraphrases(fetched, run):
     from tokenizers import Tokenizer
 
     made = Tokenizer.from_file(str(fetched("minilm_tokenizer.json")))

@@ -11,12 +11,6 @@
 
 namespace tenon::cxx {
 
-// " (did you mean 'accuracy'?)", or empty where none is near.
-inline std::string near_hint(const std::vector<std::string>& known, std::string_view got) {
-  const std::string_view near = nearest(got, known);
-  return near.empty() ? "" : cat(" (did you mean '", near, "'?)");
-}
-
 inline std::string listed(const std::vector<std::string>& names, std::string_view none = "(none)") {
   std::string all;
   for (const std::string& one : names)
@@ -31,7 +25,7 @@ inline std::string expected_one_of(const std::vector<std::string>& known,
                                    std::string_view none = "(none)",
                                    std::string_view more = "") {
   return cat("expected one of ", listed(known, none), more, ", got '", got, "'",
-             near_hint(known, got));
+             did_you_mean(got, known));
 }
 
 }  // namespace tenon::cxx
