@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copying nodes between graphs: splice, extract, and decompose on top of them.
 #include <algorithm>
+#include <span>
 #include <unordered_set>
 
 #include "graph/edit.hpp"
@@ -193,12 +194,57 @@ namespace tenon::host {
 
 namespace {
 
-Result<tn_value_id> enter(tn_edit& edit, const Value& value, bool with_notes) {
-  TN_TRY(ours, edit.add_input(*value.name, value.type));
-  for (const NamedAny& note : value.notes)
-    if (with_notes) TN_CHECK(edit.set_note(ours, note.name, note.value->get()));
-  return ours;
-}
+// A part of a graph on its way into a graph of its own.
+struct Extraction {
+  const Tables& t;
+  std::unordered_set<tn_node_id> chosen;
+  tn_edit& edit;
+  tn_edit::ValueMap map = {};
+
+  bool has(tn_node_id id) const { return chosen.count(id) > 0; }
+  bool is_used_outside(const Value& value) const {
+    return std::any_of(value.uses.begin(), value.uses.end(),
+                       [&](const Use& use) { return !has(use.node); });
+  }
+
+  Status add_inputs(const Node& node, bool with_notes) {
+    for (tn_value_id input : node.inputs) {
+      const Value* value = t.values.find(input);
+      bool enters = value && !value->constant && !has(value->producer);
+      if (!enters || map.count(input)) continue;
+      TN_TRY(ours, edit.add_input(*value->name, value->type));
+      map[input] = ours;
+      for (const NamedAny& note : value->notes)
+        if (with_notes) TN_CHECK(edit.set_note(ours, note.name, note.value->get()));
+    }
+    return {};
+  }
+  Status add_outputs(const Node& node) {
+    for (tn_value_id output : node.outputs) {
+      const Value& value = *t.values.find(output);
+      if (value.as_output > 0 || is_used_outside(value)) TN_CHECK(edit.add_output("", map[output]));
+    }
+    return {};
+  }
+  // A state that only these nodes read and write stays one; no other state becomes what it was.
+  Status add_states() {
+    for (auto [input, output] : t.states) {
+      const Value& before = *t.values.find(input);
+      const Value& after = *t.values.find(output);
+      bool inside = map.count(input) && map.count(output) && has(after.producer) &&
+                    before.as_output == 0 && !is_used_outside(before) && !is_used_outside(after);
+      if (inside) TN_CHECK(edit.pair_state(map[input], map[output]));
+    }
+    return {};
+  }
+  // What `work` does with each node, in order.
+  template <class Work>
+  Status each(Work work) {
+    for (tn_node_id id : t.order)
+      if (has(id)) TN_CHECK(work(*t.nodes.find(id)));
+    return {};
+  }
+};
 
 }  // namespace
 
@@ -206,51 +252,17 @@ Result<tn_graph*> extract(const tn_graph& graph,
                           const tn_node_id* nodes,
                           uint64_t n,
                           bool with_notes) {
-  const Tables& t = *graph.tables;
-  std::unordered_set<tn_node_id> chosen;
-  for (uint64_t i = 0; i < n; ++i) {
-    if (!t.nodes.find(nodes[i])) return stale_node(nodes[i]);
-    chosen.insert(nodes[i]);
-  }
   auto out = Ref<tn_graph>::take(new_graph(graph.ctx, std::make_shared<const Tables>()));
   TN_TRY(begun, begin_edit(out.get()));
   std::unique_ptr<tn_edit> edit(begun);
-  tn_edit::ValueMap map;
-  for (tn_node_id id : t.order) {
-    if (!chosen.count(id)) continue;
-    for (tn_value_id input : t.nodes.find(id)->inputs) {
-      const Value* value = t.values.find(input);
-      bool enters = value && !value->constant && !chosen.count(value->producer);
-      if (!enters || map.count(input)) continue;
-      TN_TRY(ours, enter(*edit, *value, with_notes));
-      map[input] = ours;
-    }
-  }
+  Extraction part{*graph.tables, {nodes, nodes + n}, *edit};
+  for (tn_node_id id : std::span(nodes, n))
+    if (!graph.tables->nodes.find(id)) return stale_node(id);
+  TN_CHECK(part.each([&](const Node& node) { return part.add_inputs(node, with_notes); }));
   TN_CHECK(edit->copy_imports(graph));
-  auto outside = [&](const Use& use) { return !chosen.count(use.node); };
-  for (tn_node_id id : t.order) {
-    if (!chosen.count(id)) continue;
-    const Node& node = *t.nodes.find(id);
-    TN_CHECK(edit->copy_node(graph, node, "", map));
-  }
-  for (tn_node_id id : t.order) {
-    if (!chosen.count(id)) continue;
-    for (tn_value_id output : t.nodes.find(id)->outputs) {
-      const Value& value = *t.values.find(output);
-      bool leaves = std::any_of(value.uses.begin(), value.uses.end(), outside);
-      if (leaves || value.as_output > 0) TN_CHECK(edit->add_output("", map[output]));
-    }
-  }
-  // A state that only these nodes read and write stays one; no other state becomes what it was.
-  for (auto [input, output] : t.states) {
-    const Value& before = *t.values.find(input);
-    const Value& after = *t.values.find(output);
-    bool inside = map.count(input) && map.count(output) && chosen.count(after.producer) &&
-                  before.as_output == 0 &&
-                  std::none_of(before.uses.begin(), before.uses.end(), outside) &&
-                  std::none_of(after.uses.begin(), after.uses.end(), outside);
-    if (inside) TN_CHECK(edit->pair_state(map[input], map[output]));
-  }
+  TN_CHECK(part.each([&](const Node& node) { return edit->copy_node(graph, node, "", part.map); }));
+  TN_CHECK(part.each([&](const Node& node) { return part.add_outputs(node); }));
+  TN_CHECK(part.add_states());
   TN_CHECK(edit->commit());
   edit.reset();
   return out.release();

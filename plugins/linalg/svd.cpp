@@ -36,7 +36,7 @@ Status svd_ref(const Call& call) {
       return {};
     }
     TN_CHECK(expect_finite(x[i]));
-    Eigen::BDCSVD<Eigen::MatrixXd> found(x[i], parts);  // in Eigen's own order: half the code
+    Eigen::BDCSVD<Matrix> found(x[i], parts);
     if (found.info() != Eigen::Success) return invalid("the singular values did not converge");
     u[i] = found.matrixU(), s[i] = found.singularValues().transpose();
     v[i] = found.matrixV().transpose();

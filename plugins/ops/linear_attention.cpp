@@ -43,49 +43,57 @@ struct Linear {
   double scale;
 };
 
-Result<Linear> linear_of(const Call& call) {
-  Node node = call.node();
-  std::string_view rule = node.attr_text("update_rule", "gated_delta");
-  bool gated = rule == "gated" || rule == "gated_delta";
-  bool corrected = rule == "delta" || rule == "gated_delta";
-  if (!gated && !corrected && rule != "linear")
+// Which inputs the rule needs.
+Status read_rule(const Call& call, Linear& l) {
+  std::string_view rule = call.node().attr_text("update_rule", "gated_delta");
+  l.gated = rule == "gated" || rule == "gated_delta";
+  l.corrected = rule == "delta" || rule == "gated_delta";
+  if (!l.gated && !l.corrected && rule != "linear")
     return invalid(
         cat("update_rule: expected one of linear, gated, delta, gated_delta, got '", rule, "'"));
-  if (gated != call.has(kDecay) || corrected != call.has(kBeta))
-    return invalid(cat("update_rule ", rule, ": expected decay ", gated ? "given" : "absent",
-                       " and beta ", corrected ? "given" : "absent"));
+  if (l.gated == call.has(kDecay) && l.corrected == call.has(kBeta)) return {};
+  return invalid(cat("update_rule ", rule, ": expected decay ", l.gated ? "given" : "absent",
+                     " and beta ", l.corrected ? "given" : "absent"));
+}
+
+Status read_sizes(const Call& call, Linear& l) {
   for (uint64_t i : {kQuery, kKey, kValue})
     if (call.shape(i).size() != 3)
       return invalid(cat("input ", i, ": expected rank 3, got ", call.shape(i).size()));
-  int64_t heads = node.attr_int("q_num_heads"), shared = node.attr_int("kv_num_heads");
+  l.heads = call.node().attr_int("q_num_heads"), l.shared = call.node().attr_int("kv_num_heads");
   std::span<const int64_t> q = call.shape(kQuery), k = call.shape(kKey), v = call.shape(kValue);
-  if (heads < 1 || shared < 1 || heads % shared != 0 || q[2] % heads != 0 || v[2] % shared != 0)
+  if (l.heads < 1 || l.shared < 1 || l.heads % l.shared != 0 || q[2] % l.heads != 0 ||
+      v[2] % l.shared != 0)
     return invalid("q_num_heads: expected a multiple of kv_num_heads; both divide their inputs");
-  Linear l{gated,
-           corrected,
-           q[0],
-           q[1],
-           heads,
-           shared,
-           q[2] / heads,
-           v[2] / shared,
-           0,
-           0,
-           node.attr_float("scale")};
-  if (k[0] != q[0] || v[0] != q[0] || k[1] != q[1] || v[1] != q[1] || k[2] != shared * l.key)
+  l.batch = q[0], l.length = q[1], l.key = q[2] / l.heads, l.value = v[2] / l.shared;
+  if (k[0] != q[0] || v[0] != q[0] || k[1] != q[1] || v[1] != q[1] || k[2] != l.shared * l.key)
     return invalid("expected query, key and value of one batch, length and size of a head");
-  if (l.scale == 0) l.scale = 1 / std::sqrt(static_cast<double>(l.key));
+  return {};
+}
+
+// How many decays and betas a step has.
+Status read_step_counts(const Call& call, Linear& l) {
   int64_t steps = std::max<int64_t>(l.batch * l.length, 1);
-  if (gated) l.decays = element_count(call.in(kDecay)) / steps;
-  if (corrected) l.betas = element_count(call.in(kBeta)) / steps;
-  if (gated && l.decays != shared && l.decays != shared * l.key)
-    return invalid(cat("decay: expected ", shared, " or ", shared * l.key, " numbers a step"));
-  if (corrected && l.betas != shared && l.betas != 1)
-    return invalid(cat("beta: expected 1 or ", shared, " numbers a step"));
+  if (l.gated) l.decays = element_count(call.in(kDecay)) / steps;
+  if (l.corrected) l.betas = element_count(call.in(kBeta)) / steps;
+  if (l.gated && l.decays != l.shared && l.decays != l.shared * l.key)
+    return invalid(cat("decay: expected ", l.shared, " or ", l.shared * l.key, " numbers a step"));
+  if (l.corrected && l.betas != l.shared && l.betas != 1)
+    return invalid(cat("beta: expected 1 or ", l.shared, " numbers a step"));
+  return {};
+}
+
+Result<Linear> linear_of(const Call& call) {
+  Linear l{};
+  TN_CHECK(read_rule(call, l));
+  TN_CHECK(read_sizes(call, l));
+  TN_CHECK(read_step_counts(call, l));
+  l.scale = call.node().attr_float("scale");
+  if (l.scale == 0) l.scale = 1 / std::sqrt(static_cast<double>(l.key));
   if (call.has(kPast) &&
-      to_vector(call.shape(kPast)) != std::vector<int64_t>{l.batch, shared, l.key, l.value})
+      to_vector(call.shape(kPast)) != std::vector<int64_t>{l.batch, l.shared, l.key, l.value})
     return invalid(
-        cat("past_state: expected [", l.batch, ", ", shared, ", ", l.key, ", ", l.value, "]"));
+        cat("past_state: expected [", l.batch, ", ", l.shared, ", ", l.key, ", ", l.value, "]"));
   return l;
 }
 

@@ -41,62 +41,99 @@ double bilinear(double y, double x, int64_t height, int64_t width, bool best, co
   return corners[0] + corners[1] + corners[2] + corners[3];
 }
 
+// The boxes of a call, in pixels.
+struct Boxes {
+  const Call& call;
+  const RoiRules& rules;
+  int64_t count;
+
+  double edge(int64_t roi, int64_t k) const {
+    return load_number(call.data<char>(1), call.dtype(1), roi * 4 + k) * rules.scale - rules.offset;
+  }
+  int64_t bins(bool along_rows) const { return along_rows ? rules.rows : rules.columns; }
+};
+
+Status check_boxes(const Boxes& boxes) {
+  constexpr double kFarthest = 1e6;  // pixels
+  for (int64_t i = 0; i < 4 * boxes.count; ++i)
+    if (!(std::fabs(boxes.edge(i / 4, i % 4)) <= kFarthest))
+      return invalid(cat("rois: expected finite edges within ", int64_t(kFarthest), " pixels"));
+  for (int64_t i = 0; i < 2 * boxes.count && boxes.rules.sampling <= 0; ++i) {
+    double size = boxes.edge(i / 2, 2 + i % 2) - boxes.edge(i / 2, i % 2);
+    auto bins = static_cast<double>(boxes.bins(i % 2 != 0));
+    if (size > bins * static_cast<double>(kMostOfBox))
+      return invalid(cat("rois: expected at most ", kMostOfBox, " pixels a bin along an axis, got ",
+                         size / bins, "; set sampling_ratio"));
+  }
+  return {};
+}
+
+// The points along one axis of a box at which its bins are sampled.
+struct Samples {
+  double begin, step;  // step: the size of a bin
+  int64_t per_bin;
+
+  static Samples of(double begin, double end, int64_t bins, const RoiRules& rules) {
+    double size = rules.half_pixel ? end - begin : std::max(end - begin, 1.0);
+    double step = size / static_cast<double>(bins);
+    return {begin, step,
+            rules.sampling > 0 ? rules.sampling : static_cast<int64_t>(std::ceil(step))};
+  }
+  double at(int64_t bin, int64_t i) const {
+    double within = (static_cast<double>(i) + 0.5) / static_cast<double>(per_bin);
+    return begin + step * (static_cast<double>(bin) + within);
+  }
+};
+
+// One channel of one box, `image` of size [height, width]: its bins one after the other.
+template <class Pixel, class Store>
+void pool_box(const Boxes& boxes,
+              int64_t roi,
+              int64_t height,
+              int64_t width,
+              const Pixel& pixel,
+              const Store& store) {
+  const RoiRules& r = boxes.rules;
+  Samples y = Samples::of(boxes.edge(roi, 1), boxes.edge(roi, 3), r.rows, r);
+  Samples x = Samples::of(boxes.edge(roi, 0), boxes.edge(roi, 2), r.columns, r);
+  int64_t points = y.per_bin * x.per_bin;
+  for (int64_t bin = 0; bin < r.rows * r.columns; ++bin) {
+    double sum = 0, best = 0;
+    for (int64_t p = 0; p < points; ++p) {
+      double value =
+          bilinear(y.at(bin / r.columns, p / x.per_bin), x.at(bin % r.columns, p % x.per_bin),
+                   height, width, r.largest, pixel);
+      sum += value;
+      best = p == 0 ? value : std::max(best, value);
+    }
+    store(bin, r.largest ? best : sum / static_cast<double>(std::max<int64_t>(points, 1)));
+  }
+}
+
 Status roi_ref(const Call& call) {
   std::span<const int64_t> x = call.shape(0), rois = call.shape(1);
   if (x.size() != 4 || rois.size() != 2 || rois[1] != 4 || element_count(call.in(2)) != rois[0])
     return invalid("expected x [n, c, h, w], rois [r, 4] and batch_indices [r]");
   TN_TRY(rules, roi_rules(call.node()));
-  const RoiRules& r = rules;
   std::vector<int64_t> images = read_ints(call.in(2));
   for (int64_t image : images)
     if (image < 0 || image >= x[0])
       return {TN_OUT_OF_RANGE, cat("batch_indices: expected 0..", x[0] - 1, ", got ", image)};
-  TN_TRY(out, call.out(0, call.dtype(0), {rois[0], x[1], r.rows, r.columns}));
-  auto edge = [&](int64_t roi, int64_t k) {
-    return load_number(call.data<char>(1), call.dtype(1), roi * 4 + k) * r.scale - r.offset;
-  };
-  constexpr double kFarthest = 1e6;  // pixels
-  for (int64_t i = 0; i < 4 * rois[0]; ++i)
-    if (!(std::fabs(edge(i / 4, i % 4)) <= kFarthest))
-      return invalid(cat("rois: expected finite edges within ", int64_t(kFarthest), " pixels"));
-  for (int64_t i = 0; i < 2 * rois[0] && r.sampling <= 0; ++i) {
-    double size = edge(i / 2, 2 + i % 2) - edge(i / 2, i % 2);
-    auto bins = static_cast<double>(i % 2 ? r.rows : r.columns);
-    if (size > bins * static_cast<double>(kMostOfBox))
-      return invalid(cat("rois: expected at most ", kMostOfBox, " pixels a bin along an axis, got ",
-                         size / bins, "; set sampling_ratio"));
-  }
-  int64_t bins = r.rows * r.columns;
-  auto body = [&](uint64_t begin, uint64_t end) {
+  Boxes boxes{call, rules, rois[0]};
+  int64_t bins = rules.rows * rules.columns;
+  TN_TRY(out, call.out(0, call.dtype(0), {rois[0], x[1], rules.rows, rules.columns}));
+  TN_CHECK(check_boxes(boxes));
+  auto body = [&, &y = out](uint64_t begin, uint64_t end) {
     for (auto i = static_cast<int64_t>(begin); i < static_cast<int64_t>(end); ++i) {
-      int64_t roi = i / x[1],
-              plane = (images[static_cast<size_t>(roi)] * x[1] + i % x[1]) * x[2] * x[3];
-      double left = edge(roi, 0), top = edge(roi, 1);
-      double width = edge(roi, 2) - left, height = edge(roi, 3) - top;
-      if (!r.half_pixel) width = std::max(width, 1.0), height = std::max(height, 1.0);
-      double step_y = height / static_cast<double>(r.rows),
-             step_x = width / static_cast<double>(r.columns);
-      int64_t down = r.sampling > 0 ? r.sampling : static_cast<int64_t>(std::ceil(step_y));
-      int64_t across = r.sampling > 0 ? r.sampling : static_cast<int64_t>(std::ceil(step_x));
+      int64_t roi = i / x[1];
+      int64_t plane = (images[static_cast<size_t>(roi)] * x[1] + i % x[1]) * x[2] * x[3];
       auto pixel = [&](int64_t row, int64_t column) {
         return load_number(call.data<char>(0), call.dtype(0), plane + row * x[3] + column);
       };
-      for (int64_t bin = 0; bin < bins; ++bin) {
-        double sum = 0, best = 0;
-        for (int64_t p = 0; p < down * across; ++p) {
-          double y =
-              top + step_y * (static_cast<double>(bin / r.columns) +
-                              (static_cast<double>(p / across) + 0.5) / static_cast<double>(down));
-          double at = left + step_x * (static_cast<double>(bin % r.columns) +
-                                       (static_cast<double>(p % across) + 0.5) /
-                                           static_cast<double>(across));
-          double value = bilinear(y, at, x[2], x[3], r.largest, pixel);
-          sum += value;
-          best = p == 0 ? value : std::max(best, value);
-        }
-        double mean = sum / static_cast<double>(std::max<int64_t>(down * across, 1));
-        store_number(data_of<char>(out), call.dtype(0), i * bins + bin, r.largest ? best : mean);
-      }
+      auto store = [&](int64_t bin, double value) {
+        store_number(data_of<char>(y), call.dtype(0), i * bins + bin, value);
+      };
+      pool_box(boxes, roi, x[2], x[3], pixel, store);
     }
   };
   parallel_for(call.ctx(), static_cast<uint64_t>(rois[0] * x[1]), 1, body);

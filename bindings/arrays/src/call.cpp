@@ -98,15 +98,20 @@ void Call::bind(const Json& positional, const Json& named) {
   }
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (!taken[i] && parameters[i].fallback) given_[i] = *parameters[i].fallback;
-    bool is_missing = given_[i].is_null() && !parameters[i].fallback && !parameters[i].variadic;
-    if (is_missing) refuse(i, parameters[i].is_array() ? "an array or a number" : "a value");
-    if (!parameters[i].is_array() && is_value(given_[i]))
-      refuse(i, "what is known while the function is traced");
-    const bool is_number = given_[i].is_number() || given_[i].is_boolean();
-    if (parameters[i].has("scalar") && !given_[i].is_null() && !is_number) refuse(i, "a number");
-    // Also where the row reads none, as `stable` of a sort that always is.
-    if (parameters[i].has("flag")) (void)flag(i);
+    check(i);
   }
+}
+
+void Call::check(size_t i) const {
+  const Parameter& p = signature_.parameters[i];
+  const Json& given = given_[i];
+  bool is_missing = given.is_null() && !p.fallback && !p.variadic;
+  if (is_missing) refuse(i, p.is_array() ? "an array or a number" : "a value");
+  if (!p.is_array() && is_value(given)) refuse(i, "what is known while the function is traced");
+  const bool is_number = given.is_number() || given.is_boolean();
+  if (p.has("scalar") && !given.is_null() && !is_number) refuse(i, "a number");
+  // Also where the row reads none, as `stable` of a sort that always is.
+  if (p.has("flag")) (void)flag(i);
 }
 
 Value Call::read(const Json& given, const Parameter& parameter) const {
@@ -123,61 +128,80 @@ Value Call::read(const Json& given, const Parameter& parameter) const {
   return made;
 }
 
+namespace {
+
+// A number of the kind that a value without a type of its own has.
+Json number_like(const Value& x) {
+  return x.is_bool() ? Json(true) : x.is_float() ? Json(1.0) : Json(1);
+}
+
+}  // namespace
+
 std::vector<Value> alike(const std::vector<Value>& values) {
   uint32_t wanted = TN_DTYPE_NONE;
   for (const Value& x : values)
     if (!x.weak) wanted = together(wanted, x.dtype);
   for (const Value& x : values)
-    if (x.weak)
-      wanted = with_number(wanted, x.is_bool() ? Json(true) : x.is_float() ? Json(1.0) : Json(1));
+    if (x.weak) wanted = with_number(wanted, number_like(x));
   std::vector<Value> out;
   for (const Value& x : values)
     out.push_back(x.graph->typed(x, wanted));
   return out;
 }
 
-void Call::convert() {
-  const std::vector<Parameter>& parameters = signature_.parameters;
-  // Numbers that are written out become constants of the type that they get, without a Cast.
+void Call::each_array(size_t i, const std::function<void(const Json&)>& visit) const {
+  const Parameter& p = signature_.parameters[i];
+  if (!p.is_array() || given_[i].is_null()) return;
+  if (!p.variadic && !p.has("arrays")) return visit(given_[i]);
+  if (!given_[i].is_array()) refuse(i, "a list of arrays");
+  for (const Json& one : given_[i])
+    visit(one);
+}
+
+// The element type of the arguments that are promoted together: of the arrays first, then of
+// numbers, which only raise its kind.
+uint32_t Call::common_type() const {
   uint32_t wanted = TN_DTYPE_NONE;
-  auto each = [&](size_t i, auto&& visit) {
-    if (!parameters[i].is_array() || given_[i].is_null()) return;
-    if (!parameters[i].variadic && !parameters[i].has("arrays")) return visit(given_[i]);
-    if (!given_[i].is_array()) refuse(i, "a list of arrays");
-    for (const Json& one : given_[i])
-      visit(one);
-  };
   for (bool weak : {false, true}) {
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      if (!parameters[i].has("together")) continue;
-      each(i, [&](const Json& one) {
-        Value x = is_value(one) ? read(one, parameters[i]) : Value{};
+    for (size_t i = 0; i < signature_.parameters.size(); ++i) {
+      if (!signature_.parameters[i].has("together")) continue;
+      each_array(i, [&](const Json& one) {
+        Value x = is_value(one) ? read(one, signature_.parameters[i]) : Value{};
         if (weak != (x.id == 0 || x.weak)) return;
-        Json kind = x.id == 0 ? one : x.is_bool() ? Json(true) : x.is_float() ? Json(1.0) : Json(1);
-        wanted = weak ? with_number(wanted, kind) : together(wanted, x.dtype);
+        wanted = weak ? with_number(wanted, x.id == 0 ? one : number_like(x))
+                      : together(wanted, x.dtype);
       });
     }
   }
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    each(i, [&](const Json& one) {
-      const Parameter& p = parameters[i];
-      bool is_number = one.is_number() || one.is_boolean();
-      Value x;
-      if (is_number && (p.has("together") || p.has("float"))) {
-        x = graph.number(one, p.has("together") ? wanted : TN_F32);
-      } else {
-        x = read(one, p);
-        if (p.has("together")) x = cast(x, wanted);
-      }
-      if (p.has("float")) x = as_float(x);
-      if ((p.has("number") || p.has("whole")) && x.is_bool()) x = cast(x, TN_I8);
-      if (p.has("whole") && x.is_float())
-        invalid(cat(signature_.name, ": expected whole numbers, got ", cxx::dtype_name(x.dtype)));
-      if (p.has("bool")) x = cast(x, TN_BOOL);
-      if (p.has("index") && x.dtype != TN_I32) x = cast(x, TN_I64);
-      values_[i].push_back(x);
-    });
+  return wanted;
+}
+
+// An argument as its parameter's words ask for it. Numbers that are written out become constants of
+// the type that they get, without a Cast.
+Value Call::converted(const Json& given, const Parameter& p, uint32_t common) const {
+  bool is_number = given.is_number() || given.is_boolean();
+  Value x;
+  if (is_number && (p.has("together") || p.has("float"))) {
+    x = graph.number(given, p.has("together") ? common : TN_F32);
+  } else {
+    x = read(given, p);
+    if (p.has("together")) x = cast(x, common);
   }
+  if (p.has("float")) x = as_float(x);
+  if ((p.has("number") || p.has("whole")) && x.is_bool()) x = cast(x, TN_I8);
+  if (p.has("whole") && x.is_float())
+    invalid(cat(signature_.name, ": expected whole numbers, got ", cxx::dtype_name(x.dtype)));
+  if (p.has("bool")) x = cast(x, TN_BOOL);
+  if (p.has("index") && x.dtype != TN_I32) x = cast(x, TN_I64);
+  return x;
+}
+
+void Call::convert() {
+  uint32_t common = common_type();
+  for (size_t i = 0; i < signature_.parameters.size(); ++i)
+    each_array(i, [&](const Json& one) {
+      values_[i].push_back(converted(one, signature_.parameters[i], common));
+    });
 }
 
 std::vector<Value> Call::inputs() const {

@@ -15,6 +15,7 @@
 // b` names the values of a tuple, `-> tuple` is one without names. What stands before a dot in the
 // name is the part of the API that it is in: `linalg.solve`.
 
+#include <functional>
 #include <optional>
 
 #include "tenon/arrays/graph.hpp"
@@ -89,6 +90,11 @@ class Call {
  private:
   void bind(const Json& positional, const Json& named);
   void convert();
+  void check(size_t i) const;
+  // Each array of parameter i, which may be a list of them.
+  void each_array(size_t i, const std::function<void(const Json&)>& visit) const;
+  uint32_t common_type() const;
+  Value converted(const Json& given, const Parameter& p, uint32_t common) const;
   Value read(const Json& given, const Parameter& parameter) const;
   [[noreturn]] void refuse(size_t i, std::string_view expected) const;
   const Signature& signature_;
