@@ -12,7 +12,7 @@ local args = tn.args
 local recipe = tn.recipe {
   name = "int8", passes = { "quantizer.static", "quantizer.smooth", "quantizer.equalize", "precision.widen" }, leave = "skip", floats = true,
   options = {
-    methods = "tried in this order: any of smooth (kept from 1 dB on), equalize, gptq, adaround, correct_bias, or none (smooth, correct_bias)",
+    methods = "tried in this order: any of smooth (kept from 1 dB on), equalize, stored (gptq of recurrent cells' weights), gptq, adaround, correct_bias, or none (smooth, stored, correct_bias)",
     weak = {
       type = "number", description = "layers that alone leave less than this SNR in dB stay in float, where that gains 3 dB (20; 0: none)",
     },
@@ -40,7 +40,8 @@ end
 if args.observer or args.observer_options then
   candidates = { { name = args.observer or "mse" } }
 end
-local methods = recipe.methods(args.methods or { "smooth", "correct_bias" }, { "smooth", "equalize", "gptq", "adaround", "correct_bias" })
+local methods = recipe.methods(args.methods or { "smooth", "stored", "correct_bias" },
+  { "smooth", "equalize", "stored", "gptq", "adaround", "correct_bias" })
 -- These change the float model, the others repair what has been rounded. What they have to gain (dB): smooth may put in a Mul.
 local is_float_pass, least_gain = { smooth = true, equalize = true }, { smooth = 1, equalize = 0 }
 
@@ -91,6 +92,15 @@ local function rounding(choice, data, which)
   }
 end
 
+-- The model with its rounding repaired, and whether the method found anything to do.
+local function repaired(small, method, source, data)
+  local options = { data = data, original = source }
+  if method ~= "stored" then return small:apply("quantizer." .. method, options), true end
+  options.weights = "stored"
+  local better, report = small:apply("quantizer.gptq", options)
+  return better, #report.rounded > 0
+end
+
 -- The model in 8 bits, by these choices: `methods` are in use, the nodes of `skip` stay in float.
 local function made(choice, data, which)
   local source = choice.source
@@ -102,7 +112,7 @@ local function made(choice, data, which)
   options.skip = #skip > 0 and skip or nil
   local small, report = source:apply("quantizer.static", options)
   for _, method in ipairs(choice.methods) do
-    if not is_float_pass[method] then small = small:apply("quantizer." .. method, { data = data, original = source }) end
+    if not is_float_pass[method] then small = repaired(small, method, source, data) end
   end
   return small, report
 end
@@ -142,8 +152,8 @@ for _, method in ipairs(methods) do
     local source, is_changed = prepared(names, calibration)
     if is_changed then try_observers("+ " .. method .. ", ", source, names, least_gain[method]) end
   else -- it repairs the model at hand
-    local small = choice.model:apply("quantizer." .. method, { data = calibration, original = choice.source })
-    keep_if_better("+ " .. method, changed { methods = names }, 0, small)
+    local small, is_changed = repaired(choice.model, method, choice.source, calibration)
+    if is_changed then keep_if_better("+ " .. method, changed { methods = names }, 0, small) end
   end
 end
 

@@ -99,7 +99,7 @@ def test_methods_are_tried_and_named(tmp_path: Path) -> None:
     none = report(optimize(tmp_path, "--data", samples, "--set", "methods=none", "--json"))
     assert len(none["chosen_by"]) == 5 and none["methods"] in ([], {})
     wrong = optimize(tmp_path, "--data", samples, "--set", "methods=gptk")
-    failed(wrong, 1, "option methods: expected some of smooth, equalize, gptq, adaround")
+    failed(wrong, 1, "option methods: expected some of smooth, equalize, stored, gptq, adaround")
 
 
 def test_outliers_go_into_weights_and_observers_are_tried_anew(tmp_path: Path) -> None:
@@ -204,3 +204,31 @@ def test_float16_models_are_no_source_of_warnings(tmp_path: Path) -> None:
     result = optimize(tmp_path, "--data", data(tmp_path))
     assert result.returncode == 0 and "declared" not in result.stderr, result.stderr
     assert optimize(tmp_path, recipe="decompose").returncode == 0
+
+
+def test_recurrent_weights_are_rounded_by_what_their_cells_see(tmp_path: Path) -> None:
+    """By default, where a model has any: the recipe tries it and keeps it where it leaves more."""
+    seeded = np.random.default_rng(9)
+    w, r = (seeded.standard_normal((1, 64, 16)).astype("f") / 4 for _ in range(2))
+    head = seeded.standard_normal((16, 4)).astype("f")
+    nodes = [
+        helper.make_node("LSTM", ["x", "w", "r"], ["", "h"], "cell", hidden_size=16, layout=1),
+        helper.make_node("Flatten", ["h"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "head"], ["y"], "head"),
+    ]
+    constants = [numpy_helper.from_array(a, n) for a, n in ((w, "w"), (r, "r"), (head, "head"))]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 5, 16])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4])
+    graph = helper.make_graph(nodes, "g", [x], [y], constants)
+    opset = [helper.make_opsetid("", 17)]
+    path = tmp_path / "classifier.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
+    few = seeded.standard_normal((800, 4)) @ seeded.standard_normal((4, 16))
+    samples = data(tmp_path, 160, x=few.reshape(160, 5, 16).astype("f"))
+
+    result = report(optimize(tmp_path, "--data", samples, "--json"))
+    plain = report(optimize(tmp_path, "--data", samples, "--json", "--set", "methods=none"))
+
+    assert "stored" in result["methods"]
+    assert "+ stored" in {row["choice"] for row in result["chosen_by"]}
+    assert result["snr_db"] > plain["snr_db"] and result["bytes_after"] == plain["bytes_after"]
