@@ -94,10 +94,11 @@ end
 
 -- The model with its rounding repaired, and whether the method found anything to do.
 local function repaired(small, method, source, data)
-  local options = { data = data, original = source }
+  local options = { data = data, original = source, samples = args.samples }
   if method ~= "stored" then return small:apply("quantizer." .. method, options), true end
   options.weights = "stored"
   local better, report = small:apply("quantizer.gptq", options)
+  for _, left in ipairs(report.left) do tn.log.info(("method stored leaves %s: %s"):format(left.node, left.why)) end
   return better, #report.rounded > 0
 end
 

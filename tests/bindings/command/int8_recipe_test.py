@@ -206,10 +206,10 @@ def test_float16_models_are_no_source_of_warnings(tmp_path: Path) -> None:
     assert optimize(tmp_path, recipe="decompose").returncode == 0
 
 
-def test_recurrent_weights_are_rounded_by_what_their_cells_see(tmp_path: Path) -> None:
-    """By default, where a model has any: the recipe tries it and keeps it where it leaves more."""
+def recurrent(folder: Path, n: int, steps: int, wide: int) -> Path:
+    """A cell over steps of `wide` inputs, and a product; the samples."""
     seeded = np.random.default_rng(9)
-    w, r = (seeded.standard_normal((1, 64, 16)).astype("f") / 4 for _ in range(2))
+    w, r = (seeded.standard_normal((1, 64, k)).astype("f") / 4 for k in (wide, 16))
     head = seeded.standard_normal((16, 4)).astype("f")
     nodes = [
         helper.make_node("LSTM", ["x", "w", "r"], ["", "h"], "cell", hidden_size=16, layout=1),
@@ -217,14 +217,20 @@ def test_recurrent_weights_are_rounded_by_what_their_cells_see(tmp_path: Path) -
         helper.make_node("MatMul", ["flat", "head"], ["y"], "head"),
     ]
     constants = [numpy_helper.from_array(a, n) for a, n in ((w, "w"), (r, "r"), (head, "head"))]
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 5, 16])
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", steps, wide])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4])
     graph = helper.make_graph(nodes, "g", [x], [y], constants)
     opset = [helper.make_opsetid("", 17)]
-    path = tmp_path / "classifier.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
-    few = seeded.standard_normal((800, 4)) @ seeded.standard_normal((4, 16))
-    samples = data(tmp_path, 160, x=few.reshape(160, 5, 16).astype("f"))
+    onnx.save(
+        helper.make_model(graph, opset_imports=opset, ir_version=8), folder / "classifier.onnx"
+    )
+    few = seeded.standard_normal((n * steps, 4)) @ seeded.standard_normal((4, wide))
+    return data(folder, n, x=few.reshape(n, steps, wide).astype("f"))
+
+
+def test_recurrent_weights_are_rounded_by_what_their_cells_see(tmp_path: Path) -> None:
+    """By default, where a model has any: the recipe tries it and keeps it where it leaves more."""
+    samples = recurrent(tmp_path, 160, 5, 16)
 
     result = report(optimize(tmp_path, "--data", samples, "--json"))
     plain = report(optimize(tmp_path, "--data", samples, "--json", "--set", "methods=none"))
@@ -232,3 +238,15 @@ def test_recurrent_weights_are_rounded_by_what_their_cells_see(tmp_path: Path) -
     assert "stored" in result["methods"]
     assert "+ stored" in {row["choice"] for row in result["chosen_by"]}
     assert result["snr_db"] > plain["snr_db"] and result["bytes_after"] == plain["bytes_after"]
+
+
+def test_repairs_see_as_many_samples_as_are_asked_for(tmp_path: Path) -> None:
+    samples = recurrent(tmp_path, 400, 1, 100)  # of one step: 64 are fewer than a sum has terms
+    asked = ("--data", samples, "--json", "--set", "methods=stored")
+
+    by_default = optimize(tmp_path, *asked)
+    more = report(optimize(tmp_path, *asked, "--set", "samples=200"))
+
+    assert list(report(by_default)["methods"]) == []
+    assert "method stored leaves cell: its inputs were 64, fewer than" in by_default.stderr
+    assert list(more["methods"]) == ["stored"]
