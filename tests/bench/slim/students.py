@@ -80,7 +80,7 @@ def table(network: networks.Network, args) -> None:
     whole = accuracy(network.model, held[1])
     found: dict[str, list[float]] = {"untrained": [], "teacher": [], "labels": []}
     left = {}
-    for seed in range(1, args.seeds + 1):
+    for seed in range(args.first_seed, args.first_seed + args.seeds):
         began = time.monotonic()
         data = network.draw(seed, 64, labels=False).as_posix()
         student = network.model.apply("pruner.depth", data=data, samples=64, blocks=args.blocks)
@@ -107,6 +107,7 @@ def main() -> None:
     parser.add_argument("--networks", default="minilm_head")
     parser.add_argument("--blocks", type=int, default=7)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=1, help="to go on from, or in parts")
     parser.add_argument("--samples", type=int, default=4000)
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=32)
