@@ -87,7 +87,7 @@ end
 local function rounding(choice, data, which)
   local ranges = which and choice.ranges
   return {
-    data = data, observer = choice.observer, observer_options = choice.observer_options,
+    data = data, observer = choice.observer, observer_options = choice.observer_options or nil,
     ranges = ranges and (ranges[which] or ranges.ranges)[choice.name] or nil,
   }
 end
@@ -141,7 +141,8 @@ local function try_observers(label, source, names, gain)
   local ranges, before = calibrated(source), choice.snr
   for _, candidate in ipairs(candidates) do
     keep_if_better(label .. candidate.name, changed {
-      observer = candidate.observer, observer_options = candidate.observer_options, name = candidate.name, methods = names,
+      -- false, not nil, which would leave those of the choice before
+      observer = candidate.observer, observer_options = candidate.observer_options or false, name = candidate.name, methods = names,
       source = source, ranges = ranges,
     }, choice.snr == before and gain or 0)
   end

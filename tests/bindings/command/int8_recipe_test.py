@@ -250,3 +250,16 @@ def test_repairs_see_as_many_samples_as_are_asked_for(tmp_path: Path) -> None:
     assert list(report(by_default)["methods"]) == []
     assert "method stored leaves cell: its inputs were 64, fewer than" in by_default.stderr
     assert list(more["methods"]) == ["stored"]
+
+
+def test_each_observer_that_is_tried_has_options_of_its_own(tmp_path: Path) -> None:
+    """Also where ranges are given, so that observers run anew for every choice."""
+    x = np.random.default_rng(11).standard_normal((2400, 8)).astype("f")
+    x[17, 3] = 1000  # percentiles leave it out, and what is tried behind them has no such option
+    samples = data(tmp_path, 2400, x=x)
+
+    asked = ("--set", "samples=2000", "--set", "methods=none", "--set", 'ranges={"y": [0, 1]}')
+    result = report(optimize(tmp_path, "--data", samples, "--json", *asked))
+
+    tried = {row["choice"]: row["SNR dB"] for row in result["chosen_by"]}
+    assert len(tried) == 5 and tried["percentile 99.99"] > tried["minmax"]
