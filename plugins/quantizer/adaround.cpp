@@ -89,6 +89,7 @@ TENON_PASS(adaround,
            tenon::quantizer::Adaround,
            "quantizer.adaround",
            "weights rounded up or down as is best for what layers give, which is learned",
-           R"({"required": ["data", "original"], "properties": {)" TENON_REPAIR_OPTIONS R"(,
+           R"({"required": ["data", "original"], "properties": {)" TENON_REPAIR_OPTIONS
+           "," TENON_ROUNDED_WEIGHTS_OPTION R"(,
     "steps": {"type": "integer", "minimum": 1, "default": 1000, "description": "optimization steps of each layer"},
     "rate": {"type": "number", "minimum": 0, "default": 0.03, "description": "learning rate"}}})")

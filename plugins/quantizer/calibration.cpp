@@ -170,12 +170,28 @@ Result<std::vector<tn_range>> Calibration::ranges(size_t observer) const {
   return watch.ranges(ctx_, values_);
 }
 
+namespace {
+
+Status check_names(Graph graph, const std::vector<Value>& values, const CalibrationPlan& plan) {
+  for (const auto& [name, range] : plan.known) {
+    const Value value = graph.find(name);
+    if (value && !value.is_constant()) continue;
+    return invalid(cat("option ranges: '", name, "': expected an activation of the model",
+                       values.empty() ? "" : cat(", such as '", values[0].name(), "'"), ", got ",
+                       value ? "a constant" : "no value of it"));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<Calibrated> calibrate(tn_ctx* ctx,
                              Graph graph,
                              const std::vector<Value>& values,
                              Feed* feed,
                              const CalibrationPlan& plan,
                              const Cancel& cancel) {
+  TN_CHECK(check_names(graph, values, plan));
   Calibrated out;
   std::vector<Value> asked;
   std::vector<size_t> places;

@@ -37,3 +37,7 @@
   R"("samples": {"type": "integer", "minimum": 1, "default": 64, "description": "calibration samples, at most"},)"               \
   R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "batch size"},)"                                    \
   R"("backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "runs the models: the first that is there; default: what this machine is best with"})"
+
+// Of passes that round stored weights again.
+#define TENON_ROUNDED_WEIGHTS_OPTION \
+  R"("weights": {"type": "string", "enum": ["all", "stored"], "default": "all", "description": "stored: only those that float nodes read, of recurrent cells; a model without any stays as it is"})"

@@ -34,18 +34,32 @@ Result<Value> windows(EditView edit, const GramLayer& layer) {
   return edit.op("Transpose", {seen.output()}, {{"perm", order}});
 }
 
+// The state of every step as [.., directions, units]. The last step's is one too many, and the
+// first one's, which is zero as a rule, is not there.
+Result<Value> states(EditView edit, const GramLayer& layer) {
+  Node node = edit.node(layer.node.id);
+  Value all = node.output(0);
+  if (!all) {  // nobody reads it
+    TN_TRY(again, repeated(edit, node, {}, "_states"));
+    all = again.output(0);
+  }
+  if (node.attr_int("layout") != 0) return all;
+  std::vector<int64_t> directions_late{0, 2, 1, 3};
+  return edit.op("Transpose", {all}, {{"perm", directions_late}});
+}
+
 struct Taps {
   Value gram, rows;  // [groups, columns, columns] or without groups, and [inputs, ...] as a shape
 };
 
 Result<Taps> add_gram(EditView edit, const GramLayer& layer) {
   const WeightForm& form = layer.form;
-  Value act = edit.value(layer.product.act_of(layer.node).id), seen = act;
-  if (form.layer.slides) {
-    TN_TRY(made, windows(edit, layer));
+  Value seen = edit.value(layer.product.act_of(layer.node).id);
+  if (form.layer.slides || layer.is_state) {
+    TN_TRY(made, layer.is_state ? states(edit, layer) : windows(edit, layer));
     seen = made;
   }
-  const bool parts = form.groups > 1;
+  const bool parts = layer.has_parts();
   std::vector<int64_t> shape{-1, form.columns}, perm{1, 0};
   if (parts) shape = {-1, form.groups, form.columns};
   TN_TRY(dims, edit.ints(shape));
@@ -114,11 +128,12 @@ Result<std::vector<Gram>> grams_of(tn_ctx* ctx,
   for (const GramLayer& layer : layers) {
     tn_value_id read = layer.product.act_of(layer.node).id;
     auto known = by_read.find(read);
-    if (!layer.form.layer.slides && known != by_read.end()) {
+    const bool is_shared = !layer.form.layer.slides && !layer.is_state;
+    if (is_shared && known != by_read.end()) {
       place.push_back(known->second);
       continue;
     }
-    if (!layer.form.layer.slides) by_read[read] = values.size();
+    if (is_shared) by_read[read] = values.size();
     place.push_back(values.size());
     Result<Taps> taps = add_gram(edit, layer);
     if (!taps.ok()) return std::move(taps).status().in(layer.node.name());

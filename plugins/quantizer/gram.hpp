@@ -18,7 +18,7 @@ namespace tenon::quantizer {
 struct WeightForm {
   int64_t groups = 1, rows = 0, columns = 0;  // of each group
   bool is_transposed = false;                 // [columns, rows]: a product's, as MatMul has it
-  LayerForm layer;
+  LayerForm layer = {};
 
   // Where number (row, column) of a group lies.
   int64_t at(int64_t group, int64_t row, int64_t column) const {
@@ -32,13 +32,18 @@ std::optional<WeightForm> weight_form(Node node, const Product& product, std::st
 
 struct Gram {
   uint64_t inputs = 0;       // rows of X
-  std::vector<double> sums;  // [groups, columns, columns]
+  std::vector<double> sums;  // [groups, columns, columns], or one for all groups
 };
 
 struct GramLayer {
   Node node;
   Product product;
   WeightForm form;
+  // A recurrent weight that is multiplied with the state, which output 0 holds for every step.
+  bool is_state = false;
+
+  // A convolution's groups, or directions, have inputs of their own.
+  bool has_parts() const { return form.groups > 1 && (form.layer.slides || is_state); }
 };
 
 // One run of the graph over the feed.

@@ -47,8 +47,8 @@ WeightGrid grid_of(const StoredWeight& one, int64_t group, const std::vector<flo
   const int64_t blocks = (form.columns + out.block - 1) / out.block;
   for (int64_t r = 0; r < form.rows; ++r)
     for (int64_t b = 0; b < blocks; ++b) {
-      int64_t at = n_scales == 1        ? 0
-                   : !in_blocks         ? group * form.rows + r
+      // All groups may share the scales of one: % n_scales.
+      int64_t at = !in_blocks           ? (group * form.rows + r) % n_scales
                    : form.is_transposed ? b * form.rows + r
                                         : r * blocks + b;
       out.scale.push_back(scale.data<float>()[at]);
@@ -58,7 +58,8 @@ WeightGrid grid_of(const StoredWeight& one, int64_t group, const std::vector<flo
   for (int64_t r = 0; r < form.rows; ++r)
     for (int64_t c = 0; c < form.columns; ++c)
       out.weight[static_cast<size_t>(r * form.columns + c)] =
-          weight.data<float>()[form.at(group, r, c)];
+          weight.data<float>()[form.at(group, r, c)] /
+          (one.factors.empty() ? 1 : one.factors[static_cast<size_t>(c)]);
   // The quantized values that are there show how many of them are in use (as `weight_bits` has it).
   float most = 0;
   for (float q : quantized)
@@ -79,26 +80,39 @@ WeightGrid grid_of(const StoredWeight& one, int64_t group, const std::vector<flo
   return out;
 }
 
+std::map<std::string, Node, std::less<>> nodes_by_name(Graph graph) {
+  std::map<std::string, Node, std::less<>> out;
+  for (Node node : graph.nodes())
+    out[std::string(node.name())] = node;
+  return out;
+}
+
+bool is_stored_weight(Node dq) {
+  return dq && dq.is("DequantizeLinear") && dq.input(0).is_constant() &&
+         is_quantized(dq.input(0).dtype()) && dq.input(1).is_constant();
+}
+
+bool stands_for(Value original, Node dq) {
+  return original && original.is_constant() && original.dtype() == TN_F32 &&
+         original.type().dims == dq.input(0).type().dims;
+}
+
 std::vector<StoredWeight> stored_weights(Graph quantized,
                                          Graph original,
                                          const std::function<void(Node, std::string_view)>& left) {
-  std::map<std::string, Node, std::less<>> by_name;
-  for (Node node : original.nodes())
-    by_name[std::string(node.name())] = node;
+  const std::map<std::string, Node, std::less<>> by_name = nodes_by_name(original);
   std::vector<StoredWeight> out;
   for (Node node : quantized.nodes()) {
     Role role = role_of(node);
     for (const Product& product : role.products) {
       Value read = product.weight_of(node);
       Node dq = read ? read.producer() : Node{};
-      if (!dq || !dq.is("DequantizeLinear") || !dq.input(0).is_constant()) continue;
-      if (!is_quantized(dq.input(0).dtype()) || !dq.input(1).is_constant()) continue;
+      if (!is_stored_weight(dq)) continue;
       std::string why;
       std::optional<WeightForm> form = weight_form(node, product, &why);
       auto before = by_name.find(node.name());
       Value weight = before == by_name.end() ? Value() : product.weight_of(before->second);
-      if (form && (!weight || !weight.is_constant() || weight.dtype() != TN_F32 ||
-                   weight.type().dims != dq.input(0).type().dims)) {
+      if (form && !stands_for(weight, dq)) {
         form.reset();
         why = "the original has no float weight of its name and shape";
       }
@@ -107,7 +121,7 @@ std::vector<StoredWeight> stored_weights(Graph quantized,
         why = "several nodes share its weight";
       }
       if (form) {
-        out.push_back({dq, {node, product, *form}, weight});
+        out.push_back({.dq = dq, .layer = {node, product, *form}, .original = weight});
       } else {
         left(node, why);
       }

@@ -4,6 +4,8 @@
 // int8 by channel, and int4 in blocks.
 
 #include <functional>
+#include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,9 +16,16 @@ namespace tenon::quantizer {
 
 struct StoredWeight {
   Node dq;  // DequantizeLinear
-  GramLayer layer;
-  Value original;
+  GramLayer layer = {};
+  Value original = {};
+  std::vector<float> factors = {};  // multiplied to the columns behind `dq`; empty: none
 };
+
+std::map<std::string, Node, std::less<>> nodes_by_name(Graph graph);
+// A DequantizeLinear of constants in 8 bits or fewer.
+bool is_stored_weight(Node dq);
+// Whether it is the float constant that this one was made of, by its shape.
+bool stands_for(Value original, Node dq);
 
 // Of products and convolutions that both graphs have a node of one name for. left: is given the
 // others, and why.

@@ -6,6 +6,7 @@
 
 #include "blocks.hpp"
 #include "calibration.hpp"
+#include "recurrent_weights.hpp"
 
 namespace tenon::quantizer {
 namespace {
@@ -24,19 +25,27 @@ Status put(EditView edit, Node dq, const std::vector<float>& quantized) {
   return edit.set_input(edit.node(dq.id), 0, made);
 }
 
+// What rounded numbers are multiplied with where their columns have factors: those times the input.
+void multiply_by_factors(const std::vector<float>& factors, std::vector<double>& hessian) {
+  const size_t n = factors.size();
+  for (size_t i = 0; i < n; ++i)
+    for (size_t j = 0; j < n; ++j)
+      hessian[i * n + j] *= static_cast<double>(factors[i]) * static_cast<double>(factors[j]);
+}
+
 }  // namespace
 
 Result<WeightRounding> WeightRounding::create(tn_ctx* ctx, const Options& options, Round round) {
   WeightRounding out;
   TN_CHECK(out.take(ctx, options));
   out.round_ = std::move(round);
+  out.stored_only_ = options.text("weights") == "stored";
   return Result<WeightRounding>(std::move(out));
 }
 
 Status WeightRounding::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
-  std::vector<StoredWeight> weights = stored_weights(
-      {raw}, original_.view(), [this](Node node, std::string_view why) { leave(node, why); });
-  if (weights.empty())
+  const std::vector<StoredWeight> weights = find({raw});
+  if (weights.empty() && !stored_only_)
     return {TN_FAILED_PRECONDITION,
             cat("nothing to round again: expected weights behind DequantizeLinear whose nodes are "
                 "in option original as well",
@@ -57,6 +66,15 @@ Status WeightRounding::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
   return sink.write(
       nlohmann::ordered_json{{"rounded", rounded_}, {"left", left_}, {"samples", feed.samples()}}
           .dump());
+}
+
+std::vector<StoredWeight> WeightRounding::find(Graph graph) {
+  auto left = [this](Node node, std::string_view why) { leave(node, why); };
+  std::vector<StoredWeight> out = recurrent_weights(graph, original_.view(), left);
+  if (stored_only_) return out;
+  for (StoredWeight& one : stored_weights(graph, original_.view(), left))
+    out.push_back(std::move(one));
+  return out;
 }
 
 void WeightRounding::leave(Node node, std::string_view why) {
@@ -87,7 +105,10 @@ Status WeightRounding::round(EditView edit, const StoredWeight& one, const Gram&
   const auto square = static_cast<size_t>(form.columns * form.columns);
   for (int64_t g = 0; g < form.groups; ++g) {
     WeightGrid grid = grid_of(one, g, quantized);
-    std::span<const double> hessian(gram.sums.data() + static_cast<size_t>(g) * square, square);
+    const size_t part = gram.sums.size() > square ? static_cast<size_t>(g) : 0;
+    std::vector<double> hessian(gram.sums.begin() + static_cast<int64_t>(part * square),
+                                gram.sums.begin() + static_cast<int64_t>((part + 1) * square));
+    multiply_by_factors(one.factors, hessian);
     TN_TRY(better, round_(grid, hessian, rows));
     std::vector<float> plain = nearest(grid);
     double worst = output_error(grid, hessian, plain, rows);

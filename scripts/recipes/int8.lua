@@ -12,7 +12,7 @@ local args = tn.args
 local recipe = tn.recipe {
   name = "int8", passes = { "quantizer.static", "quantizer.smooth", "quantizer.equalize", "precision.widen" }, leave = "skip", floats = true,
   options = {
-    methods = "tried in this order: any of smooth (kept from 1 dB on), equalize, gptq, adaround, correct_bias, or none (smooth, correct_bias)",
+    methods = "tried in this order: any of smooth (kept from 1 dB on), equalize, stored (gptq of recurrent cells' weights), gptq, adaround, correct_bias, or none (smooth, stored, correct_bias)",
     weak = {
       type = "number", description = "layers that alone leave less than this SNR in dB stay in float, where that gains 3 dB (20; 0: none)",
     },
@@ -40,7 +40,8 @@ end
 if args.observer or args.observer_options then
   candidates = { { name = args.observer or "mse" } }
 end
-local methods = recipe.methods(args.methods or { "smooth", "correct_bias" }, { "smooth", "equalize", "gptq", "adaround", "correct_bias" })
+local methods = recipe.methods(args.methods or { "smooth", "stored", "correct_bias" },
+  { "smooth", "equalize", "stored", "gptq", "adaround", "correct_bias" })
 -- These change the float model, the others repair what has been rounded. What they have to gain (dB): smooth may put in a Mul.
 local is_float_pass, least_gain = { smooth = true, equalize = true }, { smooth = 1, equalize = 0 }
 
@@ -86,9 +87,19 @@ end
 local function rounding(choice, data, which)
   local ranges = which and choice.ranges
   return {
-    data = data, observer = choice.observer, observer_options = choice.observer_options,
+    data = data, observer = choice.observer, observer_options = choice.observer_options or nil,
     ranges = ranges and (ranges[which] or ranges.ranges)[choice.name] or nil,
   }
+end
+
+-- The model with its rounding repaired, and whether the method found anything to do.
+local function repaired(small, method, source, data)
+  local options = { data = data, original = source, samples = args.samples }
+  if method ~= "stored" then return small:apply("quantizer." .. method, options), true end
+  options.weights = "stored"
+  local better, report = small:apply("quantizer.gptq", options)
+  for _, left in ipairs(report.left) do tn.log.info(("method stored leaves %s: %s"):format(left.node, left.why)) end
+  return better, #report.rounded > 0
 end
 
 -- The model in 8 bits, by these choices: `methods` are in use, the nodes of `skip` stay in float.
@@ -102,7 +113,7 @@ local function made(choice, data, which)
   options.skip = #skip > 0 and skip or nil
   local small, report = source:apply("quantizer.static", options)
   for _, method in ipairs(choice.methods) do
-    if not is_float_pass[method] then small = small:apply("quantizer." .. method, { data = data, original = source }) end
+    if not is_float_pass[method] then small = repaired(small, method, source, data) end
   end
   return small, report
 end
@@ -130,7 +141,8 @@ local function try_observers(label, source, names, gain)
   local ranges, before = calibrated(source), choice.snr
   for _, candidate in ipairs(candidates) do
     keep_if_better(label .. candidate.name, changed {
-      observer = candidate.observer, observer_options = candidate.observer_options, name = candidate.name, methods = names,
+      -- false, not nil, which would leave those of the choice before
+      observer = candidate.observer, observer_options = candidate.observer_options or false, name = candidate.name, methods = names,
       source = source, ranges = ranges,
     }, choice.snr == before and gain or 0)
   end
@@ -142,8 +154,8 @@ for _, method in ipairs(methods) do
     local source, is_changed = prepared(names, calibration)
     if is_changed then try_observers("+ " .. method .. ", ", source, names, least_gain[method]) end
   else -- it repairs the model at hand
-    local small = choice.model:apply("quantizer." .. method, { data = calibration, original = choice.source })
-    keep_if_better("+ " .. method, changed { methods = names }, 0, small)
+    local small, is_changed = repaired(choice.model, method, choice.source, calibration)
+    if is_changed then keep_if_better("+ " .. method, changed { methods = names }, 0, small) end
   end
 end
 

@@ -99,7 +99,7 @@ def test_methods_are_tried_and_named(tmp_path: Path) -> None:
     none = report(optimize(tmp_path, "--data", samples, "--set", "methods=none", "--json"))
     assert len(none["chosen_by"]) == 5 and none["methods"] in ([], {})
     wrong = optimize(tmp_path, "--data", samples, "--set", "methods=gptk")
-    failed(wrong, 1, "option methods: expected some of smooth, equalize, gptq, adaround")
+    failed(wrong, 1, "option methods: expected some of smooth, equalize, stored, gptq, adaround")
 
 
 def test_outliers_go_into_weights_and_observers_are_tried_anew(tmp_path: Path) -> None:
@@ -204,3 +204,62 @@ def test_float16_models_are_no_source_of_warnings(tmp_path: Path) -> None:
     result = optimize(tmp_path, "--data", data(tmp_path))
     assert result.returncode == 0 and "declared" not in result.stderr, result.stderr
     assert optimize(tmp_path, recipe="decompose").returncode == 0
+
+
+def recurrent(folder: Path, n: int, steps: int, wide: int) -> Path:
+    """A cell over steps of `wide` inputs, and a product; the samples."""
+    seeded = np.random.default_rng(9)
+    w, r = (seeded.standard_normal((1, 64, k)).astype("f") / 4 for k in (wide, 16))
+    head = seeded.standard_normal((16, 4)).astype("f")
+    nodes = [
+        helper.make_node("LSTM", ["x", "w", "r"], ["", "h"], "cell", hidden_size=16, layout=1),
+        helper.make_node("Flatten", ["h"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "head"], ["y"], "head"),
+    ]
+    constants = [numpy_helper.from_array(a, n) for a, n in ((w, "w"), (r, "r"), (head, "head"))]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", steps, wide])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 4])
+    graph = helper.make_graph(nodes, "g", [x], [y], constants)
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(
+        helper.make_model(graph, opset_imports=opset, ir_version=8), folder / "classifier.onnx"
+    )
+    few = seeded.standard_normal((n * steps, 4)) @ seeded.standard_normal((4, wide))
+    return data(folder, n, x=few.reshape(n, steps, wide).astype("f"))
+
+
+def test_recurrent_weights_are_rounded_by_what_their_cells_see(tmp_path: Path) -> None:
+    """By default, where a model has any: the recipe tries it and keeps it where it leaves more."""
+    samples = recurrent(tmp_path, 160, 5, 16)
+
+    result = report(optimize(tmp_path, "--data", samples, "--json"))
+    plain = report(optimize(tmp_path, "--data", samples, "--json", "--set", "methods=none"))
+
+    assert "stored" in result["methods"]
+    assert "+ stored" in {row["choice"] for row in result["chosen_by"]}
+    assert result["snr_db"] > plain["snr_db"] and result["bytes_after"] == plain["bytes_after"]
+
+
+def test_repairs_see_as_many_samples_as_are_asked_for(tmp_path: Path) -> None:
+    samples = recurrent(tmp_path, 400, 1, 100)  # of one step: 64 are fewer than a sum has terms
+    asked = ("--data", samples, "--json", "--set", "methods=stored")
+
+    by_default = optimize(tmp_path, *asked)
+    more = report(optimize(tmp_path, *asked, "--set", "samples=200"))
+
+    assert list(report(by_default)["methods"]) == []
+    assert "method stored leaves cell: its inputs were 64, fewer than" in by_default.stderr
+    assert list(more["methods"]) == ["stored"]
+
+
+def test_each_observer_that_is_tried_has_options_of_its_own(tmp_path: Path) -> None:
+    """Also where ranges are given, so that observers run anew for every choice."""
+    x = np.random.default_rng(11).standard_normal((2400, 8)).astype("f")
+    x[17, 3] = 1000  # percentiles leave it out, and what is tried behind them has no such option
+    samples = data(tmp_path, 2400, x=x)
+
+    asked = ("--set", "samples=2000", "--set", "methods=none", "--set", 'ranges={"y": [0, 1]}')
+    result = report(optimize(tmp_path, "--data", samples, "--json", *asked))
+
+    tried = {row["choice"]: row["SNR dB"] for row in result["chosen_by"]}
+    assert len(tried) == 5 and tried["percentile 99.99"] > tried["minmax"]

@@ -64,6 +64,14 @@ def test_one_pass_gives_each_observer_what_its_own_would(tmp_path: Path, activat
     assert summary["ranges"]["all"] != summary["ranges"]["most"]
 
 
+@pytest.mark.parametrize("name", ["nothing", "w0"])
+def test_a_range_of_no_activation_is_refused(tmp_path: Path, name: str) -> None:
+    model, data = mlp(tmp_path, random_mlp(5, [8, 4])), saved(tmp_path, np.ones((8, 8), "f"))
+    for component in ("quantizer.static", "quantizer.qat", "quantizer.sensitivity"):
+        with pytest.raises(tenon.TenonError, match=f"option ranges: '{name}': expected .* as 'x'"):
+            model.apply(component, data=data, ranges={name: [0, 1]})
+
+
 def test_given_ranges_make_the_model_that_calibration_makes(tmp_path: Path) -> None:
     model, x = network(tmp_path), samples(64)
     data = saved(tmp_path, x)
