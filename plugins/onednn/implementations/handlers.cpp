@@ -41,6 +41,7 @@ constexpr Handler kHandlers[] = {
     {"LSTM", refuse_recurrent, lower_recurrent},
     {"LayerNormalization", refuse_layer_norm, lower_layer_norm},
     {"LogSoftmax", refuse_softmax, lower_softmax},
+    {"Loop", refuse_loop, lower_loop, kAnyType | kOptionalFirst},
     {"MatMul", refuse_matmul, lower_matmul},
     {"MatMulInteger", refuse_matmul_integer, lower_matmul_integer},
     {"MaxPool", refuse_pool, lower_pool, kUsual, kSamplesApart},
