@@ -52,12 +52,11 @@ bool never_stops(const Graph& graph, const Node& node, const Graph& body) {
 std::string refuse_control(const Graph& graph, const Node& node, const Graph& body) {
   const int count = node.inputs[kTripCount];
   const int first = node.inputs[kCondition];
-  const bool fits =
-      (count == kNone || is_one(graph.value(count), ElementType::kI64)) &&
-      (first == kNone || is_one(graph.value(first), ElementType::kBool)) &&
-      is_one(body.value(body.inputs[kIteration]), ElementType::kI64) &&
-      is_one(body.value(body.inputs[kConditionBefore]), ElementType::kBool) &&
-      is_one(body.value(body.outputs[0]), ElementType::kBool);
+  const bool fits = (count == kNone || is_one(graph.value(count), ElementType::kI64)) &&
+                    (first == kNone || is_one(graph.value(first), ElementType::kBool)) &&
+                    is_one(body.value(body.inputs[kIteration]), ElementType::kI64) &&
+                    is_one(body.value(body.inputs[kConditionBefore]), ElementType::kBool) &&
+                    is_one(body.value(body.outputs[0]), ElementType::kBool);
   return fits ? "" : "a trip count or condition that is no int64 or bool";
 }
 

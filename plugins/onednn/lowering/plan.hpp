@@ -65,12 +65,12 @@ class Executable;
 constexpr int64_t kLoopControlBytes = 16;
 
 // What a step does that repeats a plan of its own, as a Scan or a Loop does. The body's inputs are
-// states, slices of what is scanned, and what is captured; its outputs are states and slices of what
-// is collected. Places of the step: the first states, scanned, captured; the last states, collected;
-// then another buffer for each state and the body's workspace.
-// A Loop's body has inputs in front of these, the iteration (int64) and whether the loop goes on
-// (bool), and an output, whether it does. Its step has three more places: the trip count and the
-// first condition, each of which may be absent, and kLoopControlBytes.
+// states, slices of what is scanned, and what is captured; its outputs are states and slices of
+// what is collected. Places of the step: the first states, scanned, captured; the last states,
+// collected; then another buffer for each state and the body's workspace. A Loop's body has inputs
+// in front of these, the iteration (int64) and whether the loop goes on (bool), and an output,
+// whether it does. Its step has three more places: the trip count and the first condition, each of
+// which may be absent, and kLoopControlBytes.
 struct Loop {
   struct Slices {
     int64_t bytes = 0;  // of one

@@ -26,8 +26,8 @@ std::string counted(const std::string& count,
   input %c: i64[]
   input %w: f32[3]
 )" + count +
-         R"(  %hn: f32[2, 3], %cn: i64[] = Loop()" +
-         inputs + R"(, %h, %c, %w) {captures = 1, body = graph {
+         R"(  %hn: f32[2, 3], %cn: i64[] = Loop()" + inputs +
+         R"(, %h, %c, %w) {captures = 1, body = graph {
       input %i: i64[]
       input %cond: bool[]
       input %h: f32[2, 3]
