@@ -43,6 +43,7 @@ constexpr Handler kHandlers[] = {
     {"LogSoftmax", refuse_softmax, lower_softmax},
     {"Loop", refuse_loop, lower_loop, kAnyType | kOptionalFirst},
     {"MatMul", refuse_matmul, lower_matmul},
+    {"MatMul.any", refuse_exact_product, lower_exact_product, kAnyType},
     {"MatMulInteger", refuse_matmul_integer, lower_matmul_integer},
     {"MaxPool", refuse_pool, lower_pool, kUsual, kSamplesApart},
     {"OneHot", refuse_one_hot, lower_one_hot, kAnyType},
