@@ -61,14 +61,6 @@ decltype(auto) with(Join join, const F& f) {
   }
 }
 
-// Where row `row` of the indices begins in the data, but for the axis that they are along.
-int64_t row_start(const Scatter& s, int64_t row) {
-  int64_t at = 0;
-  for (size_t axis = s.index_dims.size() - 1; axis-- > 0; row /= s.index_dims[axis])
-    if (static_cast<int64_t>(axis) != s.axis) at += row % s.index_dims[axis] * s.strides[axis];
-  return at;
-}
-
 template <Join kJoin, class T>
 const char* scatter_elements(const Scatter& s, const void* indices, const T* updates, T* out) {
   const auto axis = static_cast<size_t>(s.axis);
@@ -76,7 +68,7 @@ const char* scatter_elements(const Scatter& s, const void* indices, const T* upd
   const int64_t step = axis + 1 == s.dims.size() ? 0 : 1;  // from column to column
   for (int64_t row = 0, rows = element_count(s.index_dims) / std::max<int64_t>(1, n); row < rows;
        ++row) {
-    T* begin = out + row_start(s, row);
+    T* begin = out + row_start(s.index_dims, s.strides, s.axis, row);
     for (int64_t i = 0; i < n; ++i) {
       int64_t place = integer_at(indices, s.index_type, row * n + i);
       if (!resolve_index(&place, s.dims[axis])) return outside_text();
