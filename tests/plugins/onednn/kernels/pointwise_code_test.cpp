@@ -333,6 +333,13 @@ TEST_P(PointwiseCodeAccuracy, Log1p) {
 TEST_P(PointwiseCodeAccuracy, Expm1) {
   expect_within(TN_EXPR_EXPM1, std::expm1, 3);
 }
+TEST_P(PointwiseCodeAccuracy, Hyperbolic) {
+  expect_within(TN_EXPR_SINH, std::sinh, 4);
+  expect_within(TN_EXPR_COSH, std::cosh, 4);
+  expect_within(TN_EXPR_ASINH, std::asinh, 4);
+  expect_within(TN_EXPR_ACOSH, std::acosh, 4);
+  expect_within(TN_EXPR_ATANH, std::atanh, 4);
+}
 TEST_P(PointwiseCodeAccuracy, Sigmoid) {
   expect_within(
       TN_EXPR_SIGMOID,
