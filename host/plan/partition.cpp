@@ -111,6 +111,78 @@ size_t rank_of(int backend) {
   return backend == kUnclaimed ? SIZE_MAX : static_cast<size_t>(backend);
 }
 
+bool is_composite(const tn_graph* graph, tn_node_id node) {
+  const tn_op* row = op_service()->of(graph, node);
+  return !row || row->decompose;
+}
+
+// A trial in which refused nodes are in pieces, and composite pieces that nobody more wanted takes
+// in pieces again.
+class Trial {
+ public:
+  Trial(const Assignment& whole, const std::vector<std::unique_ptr<BackendUse>>& backends)
+      : whole_(whole), backends_(backends), graph_(Ref<tn_graph>::take(clone(*whole.graph))) {}
+
+  // Those of the nodes whose pieces all run.
+  Result<std::vector<tn_node_id>> opened(const std::vector<tn_node_id>& nodes, const Lost& lost) {
+    if (Result<Pieces> made = take_apart(graph_.get(), nodes); made.ok()) pieces_ = *made;
+    for (int level = 0;; ++level) {
+      TN_TRY(after, assign(graph_.get(), backends_, lost));
+      const std::vector<tn_node_id> composites = still_composite(after);
+      if (composites.empty() || level == kMostLevels) return all_of_whose_pieces_run(after);
+      Result<Pieces> inner = take_apart(graph_.get(), composites);
+      if (!inner.ok() || inner->empty()) return all_of_whose_pieces_run(after);
+      put_in_place(*inner);
+    }
+  }
+
+ private:
+  static constexpr int kMostLevels = 8;  // of composites within composites
+
+  bool runs(tn_node_id node, tn_node_id piece, const Assignment& after) const {
+    const size_t whole = rank_of(whole_.backend[whole_.index.at(node)]);
+    const tn_op* row = op_service()->of(graph_.get(), piece);
+    const bool is_hosts = whole == SIZE_MAX && (!row || row->traits & TN_OP_CONTROL);
+    return is_hosts || rank_of(after.backend[after.index.at(piece)]) < whole;
+  }
+
+  std::vector<tn_node_id> still_composite(const Assignment& after) const {
+    std::vector<tn_node_id> out;
+    for (const auto& [node, pieces] : pieces_)
+      for (tn_node_id piece : pieces)
+        if (!runs(node, piece, after) && is_composite(graph_.get(), piece)) out.push_back(piece);
+    return out;
+  }
+
+  std::vector<tn_node_id> all_of_whose_pieces_run(const Assignment& after) const {
+    std::vector<tn_node_id> out;
+    for (const auto& [node, pieces] : pieces_)
+      if (std::ranges::all_of(
+              pieces, [&, &from = node](tn_node_id piece) { return runs(from, piece, after); }))
+        out.push_back(node);
+    return out;
+  }
+
+  void put_in_place(const Pieces& inner) {
+    for (auto& [node, pieces] : pieces_) {
+      std::vector<tn_node_id> now;
+      for (tn_node_id piece : pieces) {
+        auto found = inner.find(piece);
+        if (found == inner.end())
+          now.push_back(piece);
+        else
+          now.insert(now.end(), found->second.begin(), found->second.end());
+      }
+      pieces = std::move(now);
+    }
+  }
+
+  const Assignment& whole_;
+  const std::vector<std::unique_ptr<BackendUse>>& backends_;
+  Ref<tn_graph> graph_;
+  Pieces pieces_;  // of nodes of the whole graph
+};
+
 // What a backend refuses whole it may take in pieces, when all go to backends that are more wanted;
 // of what is unclaimed also to the host (control flow), or apart again (functions). Whether any
 // was.
@@ -118,25 +190,11 @@ Result<bool> open_refused(const Assignment& all,
                           tn_graph* graph,
                           const std::vector<std::unique_ptr<BackendUse>>& backends,
                           const Lost& lost) {
-  std::vector<tn_node_id> refused, opened;
-  for (size_t i = 0; i < all.nodes.size(); ++i) {
-    const tn_op* row = op_service()->of(graph, all.nodes[i]);
-    if (all.backend[i] != 0 && (!row || row->decompose)) refused.push_back(all.nodes[i]);
-  }
+  std::vector<tn_node_id> refused;
+  for (size_t i = 0; i < all.nodes.size(); ++i)
+    if (all.backend[i] != 0 && is_composite(graph, all.nodes[i])) refused.push_back(all.nodes[i]);
   if (refused.empty()) return false;
-  auto trial = Ref<tn_graph>::take(clone(*graph));
-  Result<Pieces> pieces = take_apart(trial.get(), refused);
-  if (!pieces.ok()) return false;
-  TN_TRY(after, assign(trial.get(), backends, lost));
-  for (const auto& [node, nodes] : *pieces) {
-    size_t whole = rank_of(all.backend[all.index.at(node)]);
-    bool runs = std::all_of(nodes.begin(), nodes.end(), [&, &a = after](tn_node_id piece) {
-      const tn_op* row = op_service()->of(trial.get(), piece);
-      bool is_hosts = whole == SIZE_MAX && (!row || row->traits & TN_OP_CONTROL);
-      return is_hosts || rank_of(a.backend[a.index.at(piece)]) < whole;
-    });
-    if (runs) opened.push_back(node);
-  }
+  TN_TRY(opened, Trial(all, backends).opened(refused, lost));
   if (!opened.empty()) TN_CHECK(take_apart(graph, opened).status());
   return !opened.empty();
 }

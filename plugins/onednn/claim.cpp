@@ -80,9 +80,10 @@ std::string why_not(const Graph& graph, int index) {
     if (std::string why = unknown_value(graph, output); !why.empty()) return why;
   }
   if (node.outputs.empty() || node.outputs[0] == kNone) return "no first output";
-  if (node.inputs.empty() || node.inputs[0] == kNone) return "no first input";
-  if (is_empty_by_data(graph, node)) return "the result has no elements, as data say";
   const Handler& handler = *find_handler(node.op);
+  if ((handler.takes & kOptionalFirst) == 0 && (node.inputs.empty() || node.inputs[0] == kNone))
+    return "no first input";
+  if (is_empty_by_data(graph, node)) return "the result has no elements, as data say";
   if (std::string why = unusual_value(graph, node, handler.takes); !why.empty()) return why;
   if (std::string why = handler.refuse(graph, node); !why.empty()) return why;
   return why_not_body(graph.body_of(node).get());

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // DFT and STFT; complex numbers are pairs along the last axis.
+#include "spectrum.hpp"
+
 #include <algorithm>
 #include <cmath>
-#include <complex>
 #include <numbers>
 
 #include "tenon/sdk/alike.hpp"
@@ -15,12 +16,7 @@
 #include "sampling.hpp"
 
 namespace tenon::ops {
-namespace {
 
-using Complex = std::complex<double>;
-using Signal = std::vector<Complex>;
-
-// exp(sign * 2 pi i k / n)
 Complex turn(double sign, int64_t k, int64_t n) {
   return std::polar(1.0,
                     sign * 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n));
@@ -48,14 +44,21 @@ Signal transform(const Signal& x, double sign) {
   return out;
 }
 
-struct Dft {
-  bool inverse, onesided;
-  // How many numbers come out of a signal of n, and in how many components.
-  int64_t bins(int64_t n) const { return onesided && !inverse ? n / 2 + 1 : n; }
-  int64_t components() const { return onesided && inverse ? 1 : 2; }
-};
 Dft dft_of(Node node) {
   return {node.attr_int("inverse") != 0, node.attr_int("onesided") != 0};
+}
+
+namespace {
+
+// What a signal becomes, the first of whose n numbers are stated.
+Signal spectrum_of(const Dft& dft, Signal x, int64_t n) {
+  x.resize(static_cast<size_t>(n));
+  for (int64_t t = n / 2 + 1; dft.from_half() && t < n; ++t)
+    x[static_cast<size_t>(t)] = std::conj(x[static_cast<size_t>(n - t)]);  // of a real signal
+  Signal y = transform(x, dft.sign());
+  for (Complex& value : y)
+    value *= dft.inverse ? 1 / static_cast<double>(n) : 1;
+  return y;
 }
 
 Status dft_shape(EditView edit, Node node) {
@@ -77,63 +80,6 @@ Status dft_shape(EditView edit, Node node) {
   out[static_cast<size_t>(axis)] = length;
   out.back() = dft.components();
   return set_output(edit, node, 0, x.dtype, out);
-}
-
-// What a signal becomes, `given` of whose n numbers are stated.
-Signal spectrum_of(const Dft& dft, Signal x, int64_t n) {
-  x.resize(static_cast<size_t>(n));
-  for (int64_t t = n / 2 + 1; dft.inverse && dft.onesided && t < n; ++t)
-    x[static_cast<size_t>(t)] = std::conj(x[static_cast<size_t>(n - t)]);  // of a real signal
-  Signal y = transform(x, dft.inverse ? 1 : -1);
-  for (Complex& value : y)
-    value *= dft.inverse ? 1 / static_cast<double>(n) : 1;
-  return y;
-}
-
-// One product with the real matrix of the transform, over the axis and the components together.
-Result<std::vector<Value>> dft_decompose(EditView edit, Node node) {
-  Builder b(edit);
-  Type x = node.input(0).type();
-  std::optional<std::vector<int64_t>> stated = known_ints(node.input(2)),
-                                      wanted = known_ints(node.input(1));
-  if (!x.is_static() || x.rank() < 2 || (node.input(2) && (!stated || stated->size() != 1)) ||
-      (node.input(1) && (!wanted || wanted->size() != 1)))
-    return unsupported("DFT: composite where axis and all sizes are known");
-  TN_TRY(axis, axis_in(node.input(2) ? stated->at(0) : -2, x.rank()));
-  auto along = static_cast<size_t>(axis);
-  size_t before = x.rank() - 2;
-  if (along > before) return invalid("axis: expected another than the last");
-  Dft dft = dft_of(node);
-  bool back = dft.inverse && dft.onesided;
-  int64_t size = x.dims[along], n = back ? 2 * (size - 1) : size, in = x.dims.back();
-  if (node.input(1)) n = wanted->at(0);
-  if (n < 1) return invalid(cat("dft_length: expected a number from 1, got ", n));
-  int64_t bins = dft.bins(n), out = dft.components();
-  int64_t given = std::min(size, back ? n / 2 + 1 : n);
-  TN_CHECK(check_matrix(given * in, bins * out));
-  std::vector<double> matrix(static_cast<size_t>(given * in * bins * out));
-  for (int64_t row = 0; row < given * in; ++row) {
-    Signal unit(static_cast<size_t>(given));
-    unit[static_cast<size_t>(row / in)] = row % in ? Complex(0, 1) : Complex(1, 0);
-    Signal y = spectrum_of(dft, unit, n);
-    for (int64_t k = 0; k < bins; ++k)
-      for (int64_t c = 0; c < out; ++c)
-        matrix[static_cast<size_t>((row * bins + k) * out + c)] =
-            c ? y[static_cast<size_t>(k)].imag() : y[static_cast<size_t>(k)].real();
-  }
-  std::vector<int64_t> turn = swapped(x.rank(), along, before), dims = x.dims;
-  Value y = b.op("Slice", {b.transpose(node.input(0), turn), b.ints({0}), b.ints({given}),
-                           b.ints({int64_t(before)})});
-  std::swap(dims[along], dims[before]);
-  dims[before] = given * in;
-  dims.pop_back();
-  y = b.op("MatMul",
-           {b.reshape(y, dims), constant_of(b, x.dtype, {given * in, bins * out}, matrix)});
-  dims[before] = bins;
-  dims.push_back(out);
-  y = b.transpose(b.reshape(y, dims), turn);
-  TN_CHECK(b.status());
-  return std::vector<Value>{y};
 }
 
 // A transform is linear: what comes back goes through the other one. The half of a real signal's

@@ -22,17 +22,45 @@ std::vector<Value> all_ordered(const Call& c) {
   return ordered(c[0], axis, c.flag(2), c[0].size_of(axis));
 }
 
+// Whether an element of the ordered vector lies before x. NaN lies behind all numbers, which no
+// comparison says.
+Value lies_before(const Value& element, const Value& x, bool is_left) {
+  Value before = node(is_left ? "Less" : "LessOrEqual", {element, x});
+  if (!x.is_float()) return before;
+  Value behind = node("IsNaN", {x});
+  if (is_left) behind = node("And", {behind, logical_not(node("IsNaN", {element}))});
+  return node("Or", {before, behind});
+}
+
+// How many of the n elements lie before each of x, bit by bit from the highest: where one more bit
+// still counts elements that lie before, it is set.
+Value bisected(const Value& ordered, const Value& x, int64_t n, bool is_left) {
+  const uint32_t dtype = n < (int64_t{1} << 30) ? TN_I32 : TN_I64;
+  Graph& graph = *x.graph;
+  int64_t bit = 1;
+  while (bit <= n / 2)
+    bit *= 2;
+  Value found = graph.number(0, dtype);
+  for (; bit > 0; bit /= 2) {
+    Value more = found + graph.number(bit, dtype);
+    Value last = node("Min", {more, graph.number(n, dtype)}) - graph.number(1, dtype);
+    Value element = node("Gather", {ordered, last}, {{"axis", 0}});
+    Value is_set = node("And", {lies_before(element, x, is_left),
+                                node("LessOrEqual", {more, graph.number(n, dtype)})});
+    found = where(is_set, more, found);
+  }
+  return cast(found, TN_I64);
+}
+
 Values searchsorted(Call& c) {
   std::string side = c.text(2);
   if (side != "left" && side != "right")
     invalid(cat("searchsorted: side: expected 'left' or 'right', got '", side, "'"));
-  Value last = expand_dims(c[1], c[1].rank());
-  Value before = node(side == "left" ? "Less" : "LessOrEqual", {c[0], last});
-  if (last.is_float()) {  // NaN lies behind all numbers, which no comparison says
-    Value behind = node("IsNaN", {last});
-    if (side == "left") behind = node("And", {behind, logical_not(node("IsNaN", {c[0]}))});
-    before = node("Or", {before, behind});
-  }
+  constexpr int64_t kFew = 16;  // are compared at once
+  const bool is_left = side == "left";
+  const bool is_known = c[0].ranked && c[0].dims[0] != TN_DIM_UNKNOWN && c[1].ranked;
+  if (is_known && c[0].dims[0] > kFew) return bisected(c[0], c[1], c[0].dims[0], is_left);
+  Value before = lies_before(c[0], expand_dims(c[1], c[1].rank()), is_left);
   return reduce("ReduceSum", cast(before, TN_I64), {-1}, false);
 }
 
@@ -60,9 +88,7 @@ const Function kRows[] = {
      "The indices of all elements that are not 0: for each axis one vector, int64.", "", nonzero},
     {"searchsorted(x1: together number, x2: together number, side: text = \"left\")", "",
      "For each element of x2 the index in the ordered vector x1 where it belongs, int64: before "
-     "equal ones, or behind them with side=\"right\"; NaN lies behind all numbers. It compares "
-     "each "
-     "with each.",
+     "equal ones, or behind them with side=\"right\"; NaN lies behind all numbers.",
      "", searchsorted},
     {"sort(x, axis: int = -1, descending: flag = false, stable: flag = true)", "",
      "The elements in order along axis; equal ones always keep theirs.", "",

@@ -94,6 +94,7 @@ from .types import (
 
 __version__ = _core.version()
 newaxis = None  # x[tn.newaxis]
+bool = "bool"  # an element type like tn.float32, by the array API's name  # noqa: A001
 
 
 def plugins() -> list[dict[str, Any]]:
@@ -142,6 +143,7 @@ __all__ = [
     "UnknownError",
     "Value",
     "bfloat16",
+    "bool",
     "callback",
     "can_cast",
     "checkpoint",

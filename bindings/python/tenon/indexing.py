@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -159,6 +160,14 @@ def _is_static(key: Any) -> bool:
     return not any(isinstance(item, Value) for item in items)
 
 
+def _leading_arrays(items: list[Any]) -> list[Value]:
+    """The arrays of a key that has them for the first axes and takes all of the others."""
+    items = [item for item in items if item is not Ellipsis]
+    arrays = list(itertools.takewhile(_is_array, items))
+    is_whole = all(isinstance(item, slice) and item == slice(None) for item in items[len(arrays) :])
+    return [_index(item) for item in arrays] if is_whole else []
+
+
 class Indexed:
     """`x.at[key]`: what x would be with other elements there."""
 
@@ -194,6 +203,9 @@ class Indexed:
         x = self._x
         if not all(isinstance(dim, int) for dim in x.shape):
             _fail(f"at[...]: expected an array whose sizes are known, got {x!r}")
+        leading = _leading_arrays(_spell_out(x, self._key))
+        if leading:
+            return self._scattered_rows(leading, value, reduction)
         numbers = np.arange(np.prod(x.shape, dtype=np.int64)).reshape(x.shape)
         # The number of each position among all elements, so that every key works that x[key] takes.
         spelled = _spell_out(x, self._key)
@@ -202,12 +214,24 @@ class Indexed:
             positions = as_value(np.ascontiguousarray(numbers[self._key]))
         else:
             positions = take_items(as_value(numbers), self._key)
-        is_number = isinstance(value, (bool, int, float))
-        new = f.full((), value, x.dtype) if is_number else f.astype(as_value(value), x.dtype)
-        updates = new if new.shape == positions.shape else f.broadcast_to(new, positions.shape)
+        updates = self._updates(value, positions.shape)
         flat = [f.reshape(part, (-1,)) for part in (x, positions, updates)]
         made = current().node("ScatterElements", flat, axis=0, reduction=reduction)
         return f.reshape(made, x.shape)
+
+    def _scattered_rows(self, indices: list[Value], value: Any, reduction: str) -> Any:
+        """x with updates where the arrays point along its first axes: whole rows of the others."""
+        if len({index.shape for index in indices}) > 1:
+            indices = list(f.broadcast_arrays(*indices))
+        updates = self._updates(value, indices[0].shape + self._x.shape[len(indices) :])
+        inputs = [self._x, f.stack(indices, axis=-1), updates]
+        return current().node("ScatterND", inputs, reduction=reduction)
+
+    def _updates(self, value: Any, shape: tuple[Any, ...]) -> Value:
+        dtype = self._x.dtype
+        is_number = isinstance(value, (bool, int, float))
+        new = f.full((), value, dtype) if is_number else f.astype(as_value(value), dtype)
+        return new if new.shape == shape else f.broadcast_to(new, shape)
 
 
 class At:

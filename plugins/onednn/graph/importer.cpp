@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "kernels/exact_product.h"
+
 namespace tenon::onednn {
 namespace {
 
@@ -53,6 +55,12 @@ bool is_unusual_quantization(const Graph& graph, const Node& node) {
          graph.values[node.inputs[1]].type != ElementType::kF32;
 }
 
+// A product that oneDNN has not.
+bool is_exact_product(const Graph& graph, const Node& node) {
+  return node.op == "MatMul" && node.inputs.size() == 2 &&
+         kernels::is_exact_product_type(graph.values[node.inputs[0]].type);
+}
+
 }  // namespace
 
 ElementType element_of(uint32_t dtype) {
@@ -71,7 +79,7 @@ Result<Graph> import_graph(const tn_graph* source) {
     value.dims.clear();
   }
   for (Node& node : graph.nodes) {
-    if (is_unusual_quantization(graph, node)) node.op += ".any";
+    if (is_unusual_quantization(graph, node) || is_exact_product(graph, node)) node.op += ".any";
     const tn_any body = node.source.attr("body");
     if (body.tag != TN_ANY_GRAPH) continue;
     TN_TRY(made, import_graph(static_cast<const tn_graph*>(body.v.p)));

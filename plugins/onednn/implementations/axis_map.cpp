@@ -22,15 +22,35 @@ int64_t run_length(const int64_t* table, int64_t i, int64_t end) {
   return n;
 }
 
+// What a row takes of the source, whose elements are moved as T; src: nullptr where all is filled.
+template <class T>
+void copy_row(const int64_t* table, int64_t n, const T* src, T filler, T* out) {
+  constexpr int64_t kShortRun = 16;  // elements that a call of memcpy is not worth
+  for (int64_t i = 0; i < n;) {
+    if (src == nullptr || table[i] < 0) {
+      out[i++] = filler;
+      continue;
+    }
+    const T* from = src + table[i];
+    const int64_t run = run_length(table, i, n);
+    if (run > kShortRun) std::memcpy(out + i, from, static_cast<size_t>(run) * sizeof(T));
+    for (int64_t k = 0; run <= kShortRun && k < run; ++k)
+      out[i + k] = from[k];
+    i += run;
+  }
+}
+
 // Rows of the innermost axis; entries hold coordinates.
+template <class T>
 void copy_rows(const Shapes& s,
                const int64_t* entries,
-               const char* src,
-               const char* filler,
+               const void* src,
+               const void* filler,
                std::pair<int64_t, int64_t> rows,
-               char* dst) {
+               void* dst) {
   size_t rank = s.to.size();
-  size_t bytes = static_cast<size_t>(s.element_bytes);
+  T fills;
+  std::memcpy(&fills, filler, sizeof fills);
   const int64_t inner = s.to[rank - 1];
   const int64_t* last = entries;
   for (size_t axis = 0; axis + 1 < rank; ++axis)
@@ -44,14 +64,23 @@ void copy_rows(const Shapes& s,
       int64_t place = table[rest % s.to[axis]];
       at = place < 0 || at < 0 ? -1 : at + place * s.strides[axis];
     }
-    char* out = dst + row * inner * s.element_bytes;
-    for (int64_t i = 0; i < inner;) {
-      const bool is_filler = at < 0 || last[i] < 0;
-      const char* from = is_filler ? filler : src + (at + last[i]) * s.element_bytes;
-      const int64_t n = is_filler ? 1 : run_length(last, i, inner);
-      std::memcpy(out + i * s.element_bytes, from, static_cast<size_t>(n) * bytes);
-      i += n;
-    }
+    const T* from = at < 0 ? nullptr : static_cast<const T*>(src) + at;
+    copy_row(last, inner, from, fills, static_cast<T*>(dst) + row * inner);
+  }
+}
+
+using CopyRows = void (*)(
+    const Shapes&, const int64_t*, const void*, const void*, std::pair<int64_t, int64_t>, void*);
+CopyRows copy_rows_of(int64_t element_bytes) {
+  switch (element_bytes) {
+    case 1:
+      return copy_rows<uint8_t>;
+    case 2:
+      return copy_rows<uint16_t>;
+    case 4:
+      return copy_rows<uint32_t>;
+    default:
+      return copy_rows<uint64_t>;
   }
 }
 
@@ -65,10 +94,9 @@ const char* run(const Shapes& s,
   for (size_t axis = 0; axis + 1 < s.to.size(); ++axis)
     rows *= s.to[axis];
   kernels::parallel_for(context.parallel, rows, kernels::grain_rows(s.to.back() * s.element_bytes),
-                        [&](int64_t lo, int64_t hi) {
-                          copy_rows(s, entries, static_cast<const char*>(src_dst[0]),
-                                    filler == nullptr ? kZero : static_cast<const char*>(filler),
-                                    {lo, hi}, static_cast<char*>(src_dst[1]));
+                        [&, copy = copy_rows_of(s.element_bytes)](int64_t lo, int64_t hi) {
+                          copy(s, entries, src_dst[0], filler == nullptr ? kZero : filler, {lo, hi},
+                               src_dst[1]);
                         });
   return nullptr;
 }

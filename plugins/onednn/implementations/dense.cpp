@@ -77,6 +77,13 @@ const char* outside_text() {
   return outside_.data();
 }
 
+int64_t row_start(const Dims& index_dims, const Dims& strides, int64_t axis, int64_t row) {
+  int64_t at = 0;
+  for (size_t i = index_dims.size() - 1; i-- > 0; row /= index_dims[i])
+    if (static_cast<int64_t>(i) != axis) at += row % index_dims[i] * strides[i];
+  return at;
+}
+
 AxisSplit split_at(const Dims& dims, int64_t axis) {
   AxisSplit split;
   for (int64_t i = 0; i < static_cast<int64_t>(dims.size()); ++i) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GatherElements and GatherND: each result element, or run of elements, from its own place.
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "dense.hpp"
@@ -19,21 +21,76 @@ struct Places {
   int64_t element_bytes = 1;
 };
 
-// The byte offset of each run; -1: outside.
-int64_t element_place(const Places& p, const void* indices, int64_t i) {
-  int64_t at = 0;
-  int64_t rest = i;
-  for (size_t axis = p.index_dims.size(); axis-- > 0; rest /= p.index_dims[axis]) {
-    int64_t place = rest % p.index_dims[axis];
-    if (static_cast<int64_t>(axis) == p.axis) {
-      place = integer_at(indices, p.index_type, i);
-      if (!resolve_index(&place, p.dims[axis])) return -1;
+constexpr int64_t kOutside = -1;
+
+// The first element or tuple whose place is outside, found by threads that each look at a piece.
+class FirstOutside {
+ public:
+  void add(int64_t i) {
+    int64_t known = first_.load(std::memory_order_relaxed);
+    while (i < known && !first_.compare_exchange_weak(known, i, std::memory_order_relaxed)) {
     }
-    at += place * p.strides[axis];
   }
-  return at * p.element_bytes;
+  // What is wrong with it, by asking for its place once more on this thread; nullptr: all is well.
+  template <class F>
+  const char* text(const F& place) const {
+    const int64_t first = first_.load(std::memory_order_relaxed);
+    if (first == INT64_MAX) return nullptr;
+    place(first);
+    return outside_text();
+  }
+
+ private:
+  std::atomic<int64_t> first_{INT64_MAX};
+};
+
+// The place of an index along the axis, in elements; kOutside.
+int64_t along_axis(const Places& p, const void* indices, int64_t i) {
+  int64_t place = integer_at(indices, p.index_type, i);
+  const auto axis = static_cast<size_t>(p.axis);
+  return resolve_index(&place, p.dims[axis]) ? place * p.strides[axis] : kOutside;
 }
 
+// Rows [lo, hi) of the indices, for elements that are moved as T.
+template <class T>
+void gather_rows(
+    const Places& p, int64_t lo, int64_t hi, void* const* pointers, FirstOutside* outside) {
+  const int64_t n = p.index_dims.back();
+  const int64_t step = static_cast<size_t>(p.axis) + 1 == p.dims.size() ? 0 : 1;
+  for (int64_t row = lo; row < hi; ++row) {
+    const T* from =
+        static_cast<const T*>(pointers[0]) + row_start(p.index_dims, p.strides, p.axis, row);
+    T* to = static_cast<T*>(pointers[2]) + row * n;
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t at = along_axis(p, pointers[1], row * n + i);
+      if (at == kOutside) return outside->add(row * n + i);
+      to[i] = from[i * step + at];
+    }
+  }
+}
+
+const char* gather_elements(const Places& p,
+                            const kernels::Context& context,
+                            void* const* pointers) {
+  const int64_t n = std::max<int64_t>(1, p.index_dims.back());
+  FirstOutside outside;
+  kernels::parallel_for(context.parallel, element_count(p.index_dims) / n,
+                        kernels::grain_rows(16 * n), [&](int64_t lo, int64_t hi) {
+                          switch (p.element_bytes) {
+                            case 1:
+                              return gather_rows<uint8_t>(p, lo, hi, pointers, &outside);
+                            case 2:
+                              return gather_rows<uint16_t>(p, lo, hi, pointers, &outside);
+                            case 4:
+                              return gather_rows<uint32_t>(p, lo, hi, pointers, &outside);
+                            default:
+                              return gather_rows<uint64_t>(p, lo, hi, pointers, &outside);
+                          }
+                        });
+  return outside.text([&](int64_t i) { along_axis(p, pointers[1], i); });
+}
+
+// The byte offset of a tuple's run; kOutside.
 int64_t tuple_place(const Places& p, const void* indices, int64_t i) {
   int64_t at = 0;
   int64_t rest = i;
@@ -44,22 +101,28 @@ int64_t tuple_place(const Places& p, const void* indices, int64_t i) {
   for (int64_t k = 0; k < depth; ++k) {
     size_t axis = p.batch_dims + static_cast<size_t>(k);
     int64_t place = integer_at(indices, p.index_type, i * depth + k);
-    if (!resolve_index(&place, p.dims[axis])) return -1;
+    if (!resolve_index(&place, p.dims[axis])) return kOutside;
     at += place * p.strides[axis];
   }
   return at * p.element_bytes;
 }
 
-template <class F>
-const char* gather(const Places& p, int64_t n, void* const* pointers, const F& place) {
+const char* gather_tuples(const Places& p,
+                          int64_t n,
+                          const kernels::Context& context,
+                          void* const* pointers) {
   const char* src = static_cast<const char*>(pointers[0]);
   char* dst = static_cast<char*>(pointers[2]);
-  for (int64_t i = 0; i < n; ++i) {
-    int64_t from = place(p, pointers[1], i);
-    if (from < 0) return outside_text();
-    std::memcpy(dst + i * p.run_bytes, src + from, static_cast<size_t>(p.run_bytes));
-  }
-  return nullptr;
+  FirstOutside outside;
+  kernels::parallel_for(
+      context.parallel, n, kernels::grain_rows(p.run_bytes + 16), [&](int64_t lo, int64_t hi) {
+        for (int64_t i = lo; i < hi; ++i) {
+          const int64_t from = tuple_place(p, pointers[1], i);
+          if (from == kOutside) return outside.add(i);
+          std::memcpy(dst + i * p.run_bytes, src + from, static_cast<size_t>(p.run_bytes));
+        }
+      });
+  return outside.text([&](int64_t i) { tuple_place(p, pointers[1], i); });
 }
 
 Places places_of(const Graph& graph, const Node& node) {
@@ -101,21 +164,20 @@ void lower_gather_places(Lowering& lowering, int index) {
   const Graph& graph = lowering.graph();
   const Node& node = graph.nodes[index];
   Places p = places_of(graph, node);
-  int64_t count = element_count(p.index_dims);
   if (node.op == "GatherElements") {
     return lower_dense(lowering, index, "tenon:gather_elements",
-                       [p, count](const kernels::Context&, void* const* pointers) {
-                         return gather(p, count, pointers, element_place);
+                       [p](const kernels::Context& context, void* const* pointers) {
+                         return gather_elements(p, context, pointers);
                        });
   }
   for (size_t axis = p.batch_dims + static_cast<size_t>(p.index_dims.back()); axis < p.dims.size();
        ++axis) {
     p.run_bytes *= p.dims[axis];
   }
-  int64_t n = count / p.index_dims.back();
+  int64_t n = element_count(p.index_dims) / p.index_dims.back();
   lower_dense(lowering, index, "tenon:gather_nd",
-              [p, n](const kernels::Context&, void* const* pointers) {
-                return gather(p, n, pointers, tuple_place);
+              [p, n](const kernels::Context& context, void* const* pointers) {
+                return gather_tuples(p, n, context, pointers);
               });
 }
 

@@ -44,10 +44,17 @@ struct Walk {
   size_t rank = 0;
   int64_t count = 1;
 
+  // Axes that lie end to end are one.
   void add(int64_t dim, int64_t stride) {
+    count *= dim;
+    if (dim == 1) return;
+    if (rank > 0 && strides[rank - 1] == dim * stride) {
+      dims[rank - 1] *= dim;
+      strides[rank - 1] = stride;
+      return;
+    }
     dims[rank] = dim;
     strides[rank++] = stride;
-    count *= dim;
   }
   int64_t offset(int64_t flat) const {
     int64_t at = 0;
@@ -68,49 +75,87 @@ struct Reduce {
   bool keeps_dims = true;
   bool is_noop_without_axes = false;
 
-  template <class A>
-  A first() const;
-  template <class A>
-  A join(A sum, A x) const;
-  template <class A>
-  A last(A sum, int64_t n) const;
   const char* split(const void* axes_data, Walk* outer, Walk* inner) const;
   const char* run(const kernels::Context& context, void* const* pointers) const;
-  template <class T>
-  T one(const T* src, const Walk& inner) const;
 };
 
-template <class A>
-A Reduce::first() const {
-  constexpr bool kReal = std::is_same_v<A, double>;
-  if (kind == Kind::kProd) return A(1);
-  if (kind == Kind::kMax) return kReal ? A(-HUGE_VAL) : std::numeric_limits<A>::lowest();
-  if (kind == Kind::kMin) return kReal ? A(HUGE_VAL) : std::numeric_limits<A>::max();
-  return A(0);
-}
+// In what elements of T are joined; integers wrap around.
+template <class T>
+using Sum = std::conditional_t<kernels::kIsReal<T>,
+                               double,
+                               std::conditional_t<std::is_same_v<T, uint64_t>, uint64_t, int64_t>>;
 
-// Integers wrap around.
-template <class A>
-A Reduce::join(A sum, A x) const {
+// What the elements of a kind have in common while they are joined.
+enum class Join : uint8_t { kSum, kMax, kMin, kProd, kL1, kSquares };
+
+Join join_of(Kind kind) {
   switch (kind) {
-    case Kind::kProd:
-      return wrapping_mul(sum, x);
     case Kind::kMax:
-      return x > sum || x != x ? x : sum;
+      return Join::kMax;
     case Kind::kMin:
-      return x < sum || x != x ? x : sum;
+      return Join::kMin;
+    case Kind::kProd:
+      return Join::kProd;
     case Kind::kL1:
-      return x < A(0) ? wrapping_sub(sum, x) : wrapping_add(sum, x);
+      return Join::kL1;
     case Kind::kL2:
     case Kind::kSumSquare:
-      return wrapping_add(sum, wrapping_mul(x, x));
+      return Join::kSquares;
     default:
-      return wrapping_add(sum, x);
+      return Join::kSum;
   }
 }
 
+// Calls f.operator()<kJoin>().
+template <class F>
+decltype(auto) with(Join join, const F& f) {
+  switch (join) {
+    case Join::kMax:
+      return f.template operator()<Join::kMax>();
+    case Join::kMin:
+      return f.template operator()<Join::kMin>();
+    case Join::kProd:
+      return f.template operator()<Join::kProd>();
+    case Join::kL1:
+      return f.template operator()<Join::kL1>();
+    case Join::kSquares:
+      return f.template operator()<Join::kSquares>();
+    default:
+      return f.template operator()<Join::kSum>();
+  }
+}
+
+template <Join kJoin, class A>
+A first() {
+  constexpr bool kReal = std::is_same_v<A, double>;
+  if constexpr (kJoin == Join::kProd) return A(1);
+  if constexpr (kJoin == Join::kMax)
+    return kReal ? A(-HUGE_VAL) : std::numeric_limits<A>::lowest();
+  if constexpr (kJoin == Join::kMin) return kReal ? A(HUGE_VAL) : std::numeric_limits<A>::max();
+  return A(0);
+}
+
+// A sum and an element.
+template <Join kJoin, class A>
+A joined(A sum, A x) {
+  if constexpr (kJoin == Join::kProd) return wrapping_mul(sum, x);
+  if constexpr (kJoin == Join::kMax) return x > sum || x != x ? x : sum;
+  if constexpr (kJoin == Join::kMin) return x < sum || x != x ? x : sum;
+  if constexpr (kJoin == Join::kL1)
+    return x < A(0) ? wrapping_sub(sum, x) : wrapping_add(sum, x);
+  if constexpr (kJoin == Join::kSquares) return wrapping_add(sum, wrapping_mul(x, x));
+  return wrapping_add(sum, x);
+}
+
+// Two sums.
+template <Join kJoin, class A>
+A both(A a, A b) {
+  constexpr bool kAdds = kJoin == Join::kL1 || kJoin == Join::kSquares;
+  return joined<kAdds ? Join::kSum : kJoin>(a, b);
+}
+
 template <class A>
-A Reduce::last(A sum, int64_t n) const {
+A last(Kind kind, A sum, int64_t n) {
   switch (kind) {
     case Kind::kMean:
       return n == 0 && !std::is_same_v<A, double> ? A(0) : sum / static_cast<A>(n);
@@ -124,27 +169,123 @@ A Reduce::last(A sum, int64_t n) const {
 }
 
 template <class T>
-T Reduce::one(const T* src, const Walk& inner) const {
-  if (kind == Kind::kLogSumExp) {
-    double most = -HUGE_VAL;
-    for (int64_t i = 0; i < inner.count; ++i)
-      most = std::max(most, static_cast<double>(src[inner.offset(i)]));
-    double shift = std::isfinite(most) ? most : 0;
-    double sum = 0;
-    for (int64_t i = 0; i < inner.count; ++i)
-      sum += std::exp(static_cast<double>(src[inner.offset(i)]) - shift);
-    return kernels::number_cast<T>(std::log(sum) + shift);
-  }
-  using A = std::conditional_t<kernels::kIsReal<T>, double,
-                               std::conditional_t<std::is_same_v<T, uint64_t>, uint64_t, int64_t>>;
+T finished(Kind kind, Sum<T> sum, int64_t n) {
   if constexpr (!kernels::kIsReal<T>) {  // of an empty set: the type's own bounds
-    if (inner.count == 0 && kind == Kind::kMax) return std::numeric_limits<T>::lowest();
-    if (inner.count == 0 && kind == Kind::kMin) return std::numeric_limits<T>::max();
+    if (n == 0 && kind == Kind::kMax) return std::numeric_limits<T>::lowest();
+    if (n == 0 && kind == Kind::kMin) return std::numeric_limits<T>::max();
   }
-  A sum = first<A>();
+  return kernels::number_cast<T>(last(kind, sum, n));
+}
+
+template <Join kJoin, class T>
+Sum<T> sum_of_run(const T* src, int64_t n, int64_t stride) {
+  using A = Sum<T>;
+  A sum = first<kJoin, A>();
+  if (stride == 1) {
+    for (int64_t i = 0; i < n; ++i)
+      sum = joined<kJoin>(sum, kernels::number_cast<A>(src[i]));
+    return sum;
+  }
+  for (int64_t i = 0; i < n; ++i)
+    sum = joined<kJoin>(sum, kernels::number_cast<A>(src[i * stride]));
+  return sum;
+}
+
+// One element of the result: runs along the innermost axis that goes.
+template <Join kJoin, class T>
+Sum<T> sum_of(const T* src, const Walk& inner, int64_t lo, int64_t hi) {
+  const int64_t n = inner.rank == 0 ? 1 : inner.dims[inner.rank - 1];
+  const int64_t stride = inner.rank == 0 ? 1 : inner.strides[inner.rank - 1];
+  Sum<T> sum = first<kJoin, Sum<T>>();
+  for (int64_t i = lo; i < hi;) {
+    const int64_t end = std::min(hi, (i / n + 1) * n);
+    sum = both<kJoin>(sum, sum_of_run<kJoin>(src + inner.offset(i), end - i, stride));
+    i = end;
+  }
+  return sum;
+}
+
+// The pieces of a sum over all of a tensor do not depend on the number of threads.
+constexpr int64_t kMostPieces = 64;
+
+template <Join kJoin, class T>
+Sum<T> sum_of_all(const kernels::Context& context, const T* src, const Walk& inner) {
+  constexpr int64_t kLeastPiece = 1 << 14;
+  const int64_t n = std::clamp<int64_t>(inner.count / kLeastPiece, 1, kMostPieces);
+  std::array<Sum<T>, kMostPieces> sums;
+  kernels::parallel_for(context.parallel, n, 1, [&](int64_t lo, int64_t hi) {
+    for (int64_t p = lo; p < hi; ++p)
+      sums[static_cast<size_t>(p)] =
+          sum_of<kJoin>(src, inner, inner.count * p / n, inner.count * (p + 1) / n);
+  });
+  for (int64_t p = 1; p < n; ++p)
+    sums[0] = both<kJoin>(sums[0], sums[static_cast<size_t>(p)]);
+  return sums[0];
+}
+
+// What stays lies end to end behind one axis that goes: whole rows are joined, in blocks that stay
+// in registers and the first cache.
+constexpr int64_t kColumns = 256;
+
+template <Join kJoin, class T>
+void sum_rows(const Reduce& reduce, const T* src, int64_t k, int64_t stride, int64_t n, T* out) {
+  std::array<Sum<T>, kColumns> sums;
+  std::fill_n(sums.begin(), n, first<kJoin, Sum<T>>());
+  for (int64_t row = 0; row < k; ++row)
+    for (int64_t i = 0; i < n; ++i)
+      sums[static_cast<size_t>(i)] = joined<kJoin>(
+          sums[static_cast<size_t>(i)], kernels::number_cast<Sum<T>>(src[row * stride + i]));
+  for (int64_t i = 0; i < n; ++i)
+    out[i] = finished<T>(reduce.kind, sums[static_cast<size_t>(i)], k);
+}
+
+template <class T>
+T log_sum_exp(const T* src, const Walk& inner) {
+  double most = -HUGE_VAL;
   for (int64_t i = 0; i < inner.count; ++i)
-    sum = join<A>(sum, kernels::number_cast<A>(src[inner.offset(i)]));
-  return kernels::number_cast<T>(last<A>(sum, inner.count));
+    most = std::max(most, static_cast<double>(src[inner.offset(i)]));
+  double shift = std::isfinite(most) ? most : 0;
+  double sum = 0;
+  for (int64_t i = 0; i < inner.count; ++i)
+    sum += std::exp(static_cast<double>(src[inner.offset(i)]) - shift);
+  return kernels::number_cast<T>(std::log(sum) + shift);
+}
+
+// Calls f(lo, hi) over the elements of the result.
+template <class F>
+void over_results(const kernels::Context& context, const Walk& outer, const Walk& inner, F f) {
+  kernels::parallel_for(context.parallel, outer.count, kernels::grain_rows(inner.count * 8), f);
+}
+
+template <Join kJoin, class T>
+void run_join(const kernels::Context& context,
+              const Reduce& reduce,
+              const Walk& outer,
+              const Walk& inner,
+              const T* src,
+              T* out) {
+  if (outer.count == 1) {
+    *out = finished<T>(reduce.kind, sum_of_all<kJoin>(context, src, inner), inner.count);
+    return;
+  }
+  const bool is_rows = inner.rank == 1 && outer.rank > 0 && outer.strides[outer.rank - 1] == 1;
+  if (!is_rows) {
+    over_results(context, outer, inner, [&](int64_t lo, int64_t hi) {
+      for (int64_t i = lo; i < hi; ++i)
+        out[i] = finished<T>(reduce.kind,
+                             sum_of<kJoin>(src + outer.offset(i), inner, 0, inner.count),
+                             inner.count);
+    });
+    return;
+  }
+  const int64_t width = outer.dims[outer.rank - 1];
+  over_results(context, outer, inner, [&](int64_t lo, int64_t hi) {
+    for (int64_t i = lo; i < hi;) {
+      const int64_t n = std::min({hi - i, (i / width + 1) * width - i, kColumns});
+      sum_rows<kJoin>(reduce, src + outer.offset(i), inner.dims[0], inner.strides[0], n, out + i);
+      i += n;
+    }
+  });
 }
 
 // outer: the axes that stay, inner: those that go.
@@ -180,13 +321,16 @@ const char* Reduce::run(const kernels::Context& context, void* const* pointers) 
   if (const char* why = split(n_axes >= 0 ? pointers[1] : nullptr, &outer, &inner)) return why;
   void* target = pointers[n_axes >= 0 ? 2 : 1];
   kernels::visit(type, [&]<class T>() {
-    kernels::parallel_for(context.parallel, outer.count, kernels::grain_rows(inner.count * 8),
-                          [&](int64_t lo, int64_t hi) {
-                            for (int64_t i = lo; i < hi; ++i) {
-                              const T* src = static_cast<const T*>(pointers[0]) + outer.offset(i);
-                              static_cast<T*>(target)[i] = one(src, inner);
-                            }
-                          });
+    const T* src = static_cast<const T*>(pointers[0]);
+    T* out = static_cast<T*>(target);
+    if (kind == Kind::kLogSumExp)
+      return over_results(context, outer, inner, [&](int64_t lo, int64_t hi) {
+        for (int64_t i = lo; i < hi; ++i)
+          out[i] = log_sum_exp(src + outer.offset(i), inner);
+      });
+    with(join_of(kind), [&]<Join kJoin>() {
+      run_join<kJoin>(context, *this, outer, inner, src, out);
+    });
   });
   return nullptr;
 }

@@ -2,7 +2,9 @@
 // ScatterElements and ScatterND: a copy of the data where it is still needed, then each update at
 // its place, in order.
 
+#include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "tenon/wrapping.hpp"
 
@@ -23,63 +25,93 @@ struct Scatter {
   int64_t axis = 0;  // ScatterElements
 };
 
+// In what updates join: integers wrap around, halves are rounded once.
 template <class T>
-T joined(Join join, T old, T update) {
-  using A = std::conditional_t<kernels::kIsReal<T>, double, int64_t>;
+using Joined = std::conditional_t<
+    std::is_same_v<T, kernels::Half> || std::is_same_v<T, kernels::Bf16>,
+    float,
+    std::conditional_t<kernels::kIsReal<T> || sizeof(T) == sizeof(int64_t), T, int64_t>>;
+
+template <Join kJoin, class T>
+T joined(T old, T update) {
+  using A = Joined<T>;
   A a = kernels::number_cast<A>(old);
   A b = kernels::number_cast<A>(update);
+  if constexpr (kJoin == Join::kAdd) return kernels::number_cast<T>(wrapping_add(a, b));
+  if constexpr (kJoin == Join::kMul) return kernels::number_cast<T>(wrapping_mul(a, b));
+  if constexpr (kJoin == Join::kMax) return b > a || b != b ? update : old;
+  if constexpr (kJoin == Join::kMin) return b < a || b != b ? update : old;
+  return update;
+}
+
+// Calls f.operator()<kJoin>().
+template <class F>
+decltype(auto) with(Join join, const F& f) {
   switch (join) {
-    case Join::kAdd:  // integers wrap around
-      return kernels::number_cast<T>(wrapping_add(a, b));
+    case Join::kAdd:
+      return f.template operator()<Join::kAdd>();
     case Join::kMul:
-      return kernels::number_cast<T>(wrapping_mul(a, b));
+      return f.template operator()<Join::kMul>();
     case Join::kMax:
-      return b > a || b != b ? update : old;
+      return f.template operator()<Join::kMax>();
     case Join::kMin:
-      return b < a || b != b ? update : old;
+      return f.template operator()<Join::kMin>();
     default:
-      return update;
+      return f.template operator()<Join::kNone>();
   }
 }
 
-template <class T>
+template <Join kJoin, class T>
 const char* scatter_elements(const Scatter& s, const void* indices, const T* updates, T* out) {
-  int64_t count = element_count(s.index_dims);
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t at = 0;
-    int64_t rest = i;
-    for (size_t axis = s.index_dims.size(); axis-- > 0; rest /= s.index_dims[axis]) {
-      int64_t place = rest % s.index_dims[axis];
-      if (static_cast<int64_t>(axis) == s.axis) {
-        place = integer_at(indices, s.index_type, i);
-        if (!resolve_index(&place, s.dims[axis])) return outside_text();
-      }
-      at += place * s.strides[axis];
+  const auto axis = static_cast<size_t>(s.axis);
+  const int64_t n = s.index_dims.back();
+  const int64_t step = axis + 1 == s.dims.size() ? 0 : 1;  // from column to column
+  for (int64_t row = 0, rows = element_count(s.index_dims) / std::max<int64_t>(1, n); row < rows;
+       ++row) {
+    T* begin = out + row_start(s.index_dims, s.strides, s.axis, row);
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t place = integer_at(indices, s.index_type, row * n + i);
+      if (!resolve_index(&place, s.dims[axis])) return outside_text();
+      T& to = begin[i * step + place * s.strides[axis]];
+      to = joined<kJoin>(to, updates[row * n + i]);
     }
-    out[at] = joined(s.join, out[at], updates[i]);
   }
   return nullptr;
 }
 
-template <class T>
-const char* scatter_nd(const Scatter& s, const void* indices, const T* updates, T* out) {
-  size_t depth = static_cast<size_t>(s.index_dims.back());
-  int64_t tuples = element_count(s.index_dims) / std::max<int64_t>(1, s.index_dims.back());
-  int64_t run = 1;
-  for (size_t axis = depth; axis < s.dims.size(); ++axis)
-    run *= s.dims[axis];
-  for (int64_t t = 0; t < tuples; ++t) {
-    int64_t at = 0;
-    for (size_t axis = 0; axis < depth; ++axis) {
-      int64_t place =
-          integer_at(indices, s.index_type, t * s.index_dims.back() + static_cast<int64_t>(axis));
+// Where each tuple points; nullptr, or what is wrong with one.
+const char* resolve_tuples(const Scatter& s, const void* indices, std::span<int64_t> starts) {
+  const int64_t depth = s.index_dims.back();
+  for (size_t t = 0; t < starts.size(); ++t) {
+    starts[t] = 0;
+    for (int64_t axis = 0; axis < depth; ++axis) {
+      int64_t place = integer_at(indices, s.index_type, static_cast<int64_t>(t) * depth + axis);
       if (!resolve_index(&place, s.dims[axis])) return outside_text();
-      at += place * s.strides[axis];
+      starts[t] += place * s.strides[axis];
     }
-    for (int64_t i = 0; i < run; ++i)
-      out[at + i] = joined(s.join, out[at + i], updates[t * run + i]);
   }
   return nullptr;
+}
+
+// Threads share the columns of what a tuple points at, so that the updates of each element keep
+// their order.
+template <Join kJoin, class T>
+void scatter_nd(const kernels::Context& context,
+                std::span<const int64_t> starts,
+                int64_t width,
+                const T* updates,
+                T* out) {
+  constexpr int64_t kLeastWork = 1 << 15;
+  const auto n = static_cast<int64_t>(starts.size());
+  const int64_t grain = std::max<int64_t>(64, kLeastWork / std::max<int64_t>(1, n));
+  kernels::parallel_for(context.parallel, width, grain, [&](int64_t lo, int64_t hi) {
+    for (int64_t t = 0; t < n; ++t) {
+      T* to = out + starts[t];
+      const T* from = updates + t * width;
+      for (int64_t i = lo; i < hi; ++i)
+        to[i] = joined<kJoin>(to[i], from[i]);
+    }
+  });
 }
 
 Join join_of(const Node& node) {
@@ -90,6 +122,43 @@ Join join_of(const Node& node) {
     if (name == text) return join;
   }
   return Join::kNone;
+}
+
+void copy_data(void* const* pointers, size_t bytes) {
+  if (pointers[3] != pointers[0]) std::memcpy(pointers[3], pointers[0], bytes);
+}
+
+void lower_elements(Lowering& lowering, int index, const Scatter& s, size_t bytes) {
+  auto run = [s, bytes](const kernels::Context&, void* const* pointers) {
+    copy_data(pointers, bytes);
+    return kernels::visit(s.type, [&]<class T>() -> const char* {
+      return with(s.join, [&]<Join kJoin>() {
+        return scatter_elements<kJoin>(s, pointers[1], static_cast<const T*>(pointers[2]),
+                                       static_cast<T*>(pointers[3]));
+      });
+    });
+  };
+  lower_dense(lowering, index, "tenon:scatter", run, 0, FirstOutput::kOverFirstInput);
+}
+
+void lower_tuples(Lowering& lowering, int index, const Scatter& s, size_t bytes) {
+  const auto depth = static_cast<size_t>(s.index_dims.back());
+  const auto n = static_cast<size_t>(element_count(s.index_dims)) / depth;
+  const int64_t width = element_count({s.dims.begin() + s.index_dims.back(), s.dims.end()});
+  auto run = [=](const kernels::Context& context, void* const* pointers) -> const char* {
+    const std::span<int64_t> starts(static_cast<int64_t*>(pointers[4]), n);
+    if (const char* wrong = resolve_tuples(s, pointers[1], starts)) return wrong;
+    copy_data(pointers, bytes);
+    kernels::visit(s.type, [&]<class T>() {
+      with(s.join, [&]<Join kJoin>() {
+        scatter_nd<kJoin>(context, starts, width, static_cast<const T*>(pointers[2]),
+                          static_cast<T*>(pointers[3]));
+      });
+    });
+    return nullptr;
+  };
+  lower_dense(lowering, index, "tenon:scatter", run, static_cast<int64_t>(n * sizeof(int64_t)),
+              FirstOutput::kOverFirstInput);
 }
 
 }  // namespace
@@ -128,18 +197,11 @@ void lower_scatter(Lowering& lowering, int index) {
             .index_type = graph.values[node.inputs[1]].type,
             .join = join_of(node),
             .axis = positive_axis(node.integer("axis", 0), src.dims.size())};
-  bool by_tuples = node.op == "ScatterND";
-  size_t bytes = static_cast<size_t>(src.bytes());
-  auto run = [s, by_tuples, bytes](const kernels::Context&, void* const* pointers) {
-    if (pointers[3] != pointers[0]) std::memcpy(pointers[3], pointers[0], bytes);
-    return kernels::visit(s.type, [&]<class T>() -> const char* {
-      const T* updates = static_cast<const T*>(pointers[2]);
-      T* out = static_cast<T*>(pointers[3]);
-      return by_tuples ? scatter_nd(s, pointers[1], updates, out)
-                       : scatter_elements(s, pointers[1], updates, out);
-    });
-  };
-  lower_dense(lowering, index, "tenon:scatter", run, 0, FirstOutput::kOverFirstInput);
+  const auto bytes = static_cast<size_t>(src.bytes());
+  if (node.op == "ScatterND")
+    lower_tuples(lowering, index, s, bytes);
+  else
+    lower_elements(lowering, index, s, bytes);
 }
 
 }  // namespace tenon::onednn

@@ -12,6 +12,7 @@
 #include "copy_args.h"
 #include "depthwise_args.h"
 #include "exact_args.h"
+#include "exact_product_args.h"
 #include "float_product_args.h"
 #include "int4_product_args.h"
 #include "int8_product_args.h"

@@ -107,16 +107,28 @@ class PointwisePlan {
   std::string lay_out(const PointwiseSpec& spec);
   void compile(const Program& program);
   void generate(const Program& program, Level level);
+  bool needs_tiles() const;
+  int64_t tile_of(int64_t n_written) const;
   void choose_tile();
   int64_t fixed_floats() const;
   bool streams(const Edge& edge) const;
-  bool runs_code(const Context& context) const;
+  bool has_code(const KernelTable& table) const;
   void store_outputs(const Frame& frame,
                      int64_t at,
                      int64_t n,
                      const PointwiseOperand* inputs,
                      float* arena,
                      bool is_direct) const;
+  PointwiseOperand computed(const Frame& frame,
+                            uint32_t output,
+                            const PointwiseOperand* inputs,
+                            float* arena) const;
+  void run_code_of_tile(const Frame& frame,
+                        int64_t at,
+                        int64_t n,
+                        const PointwiseOperand* inputs,
+                        float* arena,
+                        bool is_direct) const;
   PointwiseOperand resolve(Operand operand, const PointwiseOperand* inputs, float* arena) const;
   void run_code(const Frame& frame, int64_t lo, int64_t hi) const;
   void run_tiles(const Frame& frame, int64_t lo, int64_t hi) const;
@@ -149,6 +161,8 @@ class PointwisePlan {
   std::shared_ptr<const code::PointwiseCode> generated_;
   std::string interpreted_because_;
   Level level_ = Level::kBaseline;  // of the generated code
+  bool in_tiles_ = false;           // generated code runs over tiles, and not where the edges lie
+  int64_t code_tiles_ = 0;          // the first tile of those that it writes, one for each output
 };
 
 }  // namespace tenon::onednn::kernels

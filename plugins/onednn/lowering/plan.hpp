@@ -61,24 +61,34 @@ struct Choice {
 
 class Executable;
 
-// What a step does that repeats a plan of its own, as a Scan does. The body's inputs are states,
-// slices of what is scanned, and what is captured; its outputs are states and slices of what is
-// collected. Places of the step: the first states, scanned, captured; the last states, collected;
-// then another buffer for each state and the body's workspace.
+// Of a Loop's iteration and of its condition, as an iteration finds it and as it leaves it.
+constexpr int64_t kLoopControlBytes = 16;
+
+// What a step does that repeats a plan of its own, as a Scan or a Loop does. The body's inputs are
+// states, slices of what is scanned, and what is captured; its outputs are states and slices of
+// what is collected. Places of the step: the first states, scanned, captured; the last states,
+// collected; then another buffer for each state and the body's workspace. A Loop's body has inputs
+// in front of these, the iteration (int64) and whether the loop goes on (bool), and an output,
+// whether it does. Its step has three more places: the trip count and the first condition, each of
+// which may be absent, and kLoopControlBytes.
 struct Loop {
   struct Slices {
     int64_t bytes = 0;  // of one
     bool is_reversed = false;
   };
   std::shared_ptr<Executable> body;
-  int64_t length = 0;  // at least 1
+  int64_t length = 0;          // a Scan's, at least 1
+  bool has_condition = false;  // a Loop's: how often it runs is known when it runs
   size_t n_states = 0;
   std::vector<Slices> scanned = {};
   std::vector<Slices> collected = {};
   size_t n_captured = 0;
+  std::vector<int64_t> state_bytes = {};
 
-  size_t n_inputs() const { return n_states + scanned.size() + n_captured; }
-  size_t n_outputs() const { return n_states + collected.size(); }
+  size_t n_inputs() const {
+    return (has_condition ? 2 : 0) + n_states + scanned.size() + n_captured;
+  }
+  size_t n_outputs() const { return (has_condition ? 1 : 0) + n_states + collected.size(); }
   size_t n_pointers() const { return n_inputs() + n_outputs(); }
 };
 

@@ -62,6 +62,10 @@ KEYS = {
     "a new axis": (None, 2),
     "an array": (np.int64([2, 0]),),
     "arrays": (np.int64([2, 0]), slice(None), np.int64([1, 1])),
+    "a place twice": (np.int64([2, 0, -1]),),
+    "arrays of the first axes": (np.int64([[2], [0]]), np.int64([1, 3, 1])),
+    "arrays of all axes": (np.int64([2, 2]), np.int64([1, 1]), np.int64([-1, 4])),
+    "arrays behind an ellipsis": (..., np.int64([1, 0])),
 }
 
 
@@ -86,6 +90,45 @@ def test_at_takes_traced_places_and_arrays_of_values():
     want[[3, 1]] = rows
     f = tn.jit(lambda x, i, v: x.at[i].set(v))
     np.testing.assert_array_equal(f(IMAGE[0], np.int64([3, 1]), rows), want)
+
+
+# Threads share the columns of wide rows; each element has its updates in order.
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint64", "float64"])
+def test_at_joins_wide_rows_in_order(dtype):
+    places = rng.integers(-50, 50, 400)
+    x = rng.integers(0, 100, (50, 300)).astype(dtype)
+    new = rng.integers(0, 100, (400, 300)).astype(dtype)
+    if dtype == "uint64":
+        new += np.uint64(2**63)  # beyond int64: an unsigned comparison
+    want = {name: x.copy() for name in ("set", "add", "max", "min")}
+    want["set"][places] = new
+    np.add.at(want["add"], places, new)
+    np.maximum.at(want["max"], places, new)
+    np.minimum.at(want["min"], places, new)
+    for name, value in want.items():
+        f = tn.jit(lambda x, i, v, n=name: getattr(x.at[i], n)(v))
+        np.testing.assert_array_equal(f(x, places, new), value, err_msg=name)
+
+
+def test_at_of_rows_has_gradients_and_works_under_vmap():
+    places = np.int64([1, 2, 1])
+    x, v = rng.standard_normal((4, 3)), rng.standard_normal((3, 3))
+
+    def f(x, v):
+        return (x.at[places].add(v) ** 2).sum() + (x.at[np.int64([0, 3, 1])].set(v) ** 3).sum()
+
+    added = x.copy()
+    np.add.at(added, places, v)
+    kept = np.float64([0, 0, 1, 0])[:, None]
+    by_x, by_v = tn.grad(f, argnums=(0, 1))(x, v)
+    np.testing.assert_allclose(by_x, 2 * added + kept * 3 * x**2)
+    np.testing.assert_allclose(by_v, 2 * added[places] + 3 * v**2)
+    many = np.stack([x, 2 * x])
+    got = tn.vmap(lambda x, i: x.at[i].add(v[:2]))(many, np.int64([[0, 0], [3, 1]]))
+    want = many.copy()
+    np.add.at(want[0], [0, 0], v[:2])
+    np.add.at(want[1], [3, 1], v[:2])
+    np.testing.assert_allclose(got, want)
 
 
 def test_at_has_gradients_and_works_under_vmap():

@@ -142,6 +142,26 @@ def test_searchsorted_has_nan_at_the_end(side):
     assert got == np.searchsorted([1, 2, 3], 2, side)
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("n", [0, 1, 16, 17, 31, 32, 33, 64, 1000])
+def test_searchsorted_finds_the_place_in_vectors_of_any_length(n, side):
+    rng = np.random.default_rng(n)
+    places = tn.jit(lambda row, x: tn.searchsorted(row, x, side=side))
+    for dtype in ("float32", "int64", "uint8"):
+        row = np.sort(rng.integers(0, 60, n)).astype(dtype)
+        x = rng.integers(0, 61, (20, 3)).astype(dtype)
+        np.testing.assert_array_equal(places(row, x), np.searchsorted(row, x, side))
+    if n > 1:
+        row = np.sort(rng.standard_normal(n)).astype("float32")
+        row[-1] = np.nan
+        x = np.concatenate([row, np.float32([np.inf, -np.inf, 0])])
+        np.testing.assert_array_equal(places(row, x), np.searchsorted(row, x, side))
+        rows = np.sort(rng.standard_normal((3, n)).astype("float32"))
+        x = rng.standard_normal((3, 5)).astype("float32")
+        want = [np.searchsorted(*pair, side) for pair in zip(rows, x, strict=True)]
+        np.testing.assert_array_equal(tn.vmap(places)(rows, x), want)
+
+
 def test_the_reciprocal_of_integers_is_refused():
     for dtype in ("int32", "uint8", "bool"):
         with pytest.raises(

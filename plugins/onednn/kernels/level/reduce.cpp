@@ -14,12 +14,21 @@ constexpr float kInfinity = __builtin_inff();
 constexpr int64_t kBlock = 4096;    // of a row
 constexpr int64_t kBlockRows = 64;  // of columns
 
-// step: another number for the total; merge: two totals of one kind; join: the same, in f64.
+// step: another number for the total; merge: two totals of one kind; join: the same, in f64; lanes:
+// all lanes of a total.
 struct Add {
+  static constexpr bool kMayRepeat = false;  // a number that counts twice changes the total
   static constexpr float kStart = 0.0F;
   static Vf step(Vf total, Vf x) { return total + x; }
   static Vf merge(Vf a, Vf b) { return a + b; }
   static double join(double a, double b) { return a + b; }
+  static double lanes(Vf total) {
+    double parts[4] = {};
+    for (int lane = 0; lane < kLanes; lane += 4)
+      for (int i = 0; i < 4; ++i)
+        parts[i] += static_cast<double>(total[lane + i]);
+    return (parts[0] + parts[1]) + (parts[2] + parts[3]);
+  }
 };
 struct AddSquare : Add {
   static Vf step(Vf total, Vf x) { return fma(x, x, total); }
@@ -28,16 +37,20 @@ struct AddAbsolute : Add {
   static Vf step(Vf total, Vf x) { return total + absolute(x); }
 };
 struct Max {
+  static constexpr bool kMayRepeat = true;
   static constexpr float kStart = -kInfinity;
   static Vf step(Vf total, Vf x) { return max_nan(total, x); }
   static Vf merge(Vf a, Vf b) { return max_nan(a, b); }
   static double join(double a, double b) { return a > b || a != a ? a : b; }
+  static double lanes(Vf total) { return static_cast<double>(fold_lanes(total, max_nan)); }
 };
 struct Min {
+  static constexpr bool kMayRepeat = true;
   static constexpr float kStart = kInfinity;
   static Vf step(Vf total, Vf x) { return min_nan(total, x); }
   static Vf merge(Vf a, Vf b) { return min_nan(a, b); }
   static double join(double a, double b) { return a < b || a != a ? a : b; }
+  static double lanes(Vf total) { return static_cast<double>(fold_lanes(total, min_nan)); }
 };
 
 void finish(double* totals, int64_t n, const ReduceArgs& args) {
@@ -51,16 +64,6 @@ void finish(double* totals, int64_t n, const ReduceArgs& args) {
   }
 }
 
-template <class R>
-double join_lanes(Vf total) {
-  double parts[4] = {R::kStart, R::kStart, R::kStart, R::kStart};
-  for (int lane = 0; lane < kLanes; lane += 4) {
-    for (int i = 0; i < 4; ++i)
-      parts[i] = R::join(parts[i], static_cast<double>(total[lane + i]));
-  }
-  return R::join(R::join(parts[0], parts[1]), R::join(parts[2], parts[3]));
-}
-
 // Four accumulators hide the latency of the additions.
 template <class R, class T>
 double reduce_block(const T* x, int64_t n) {
@@ -72,8 +75,12 @@ double reduce_block(const T* x, int64_t n) {
   }
   for (; i + kLanes <= n; i += kLanes)
     total[0] = R::step(total[0], load_lanes(x + i));
+  if (R::kMayRepeat && i < n && n >= kLanes) {
+    total[1] = R::step(total[1], load_lanes(x + n - kLanes));
+    i = n;
+  }
   Vf all = R::merge(R::merge(total[0], total[1]), R::merge(total[2], total[3]));
-  double result = join_lanes<R>(all);
+  double result = R::lanes(all);
   for (; i < n; ++i) {
     Vf last = R::step(splat(R::kStart), load_lanes_part(x + i, 1));
     result = R::join(result, static_cast<double>(last[0]));

@@ -186,33 +186,46 @@ void PointwisePlan::compile(const Program& program) {
   if (n_same != 1) direct_ = -1;
 }
 
-// Rows of a few elements cost more to begin than to compute.
-void PointwisePlan::generate(const Program& program, Level level) {
+// Rows of a few elements cost more to begin than to compute: many of them are laid out in a tile,
+// one behind the other, and so are operands with gaps.
+bool PointwisePlan::needs_tiles() const {
   constexpr int64_t kShortRow = 48;
+  const int64_t inner = rank_ - 1;
+  return (rank_ > 1 && dims_[inner] < kShortRow) ||
+         std::any_of(inputs_.begin(), inputs_.end(), [inner](const Edge& edge) {
+           return !edge.is_scalar && edge.strides[inner] != 0 && edge.strides[inner] != 1;
+         });
+}
+
+void PointwisePlan::generate(const Program& program, Level level) {
   generated_.reset();
   level_ = level;
+  in_tiles_ = needs_tiles();
+  code_tiles_ = n_tiles_used_;
   if (level == Level::kBaseline) {
     interpreted_because_ = "no AVX2";
     return;
   }
-  if (rank_ > 1 && dims_[rank_ - 1] < kShortRow) {
-    interpreted_because_ = "rows of " + std::to_string(dims_[rank_ - 1]);
+  const int64_t n_outputs = in_tiles_ ? static_cast<int64_t>(outputs_.size()) : 0;
+  if (tile_of(n_tiles_used_ + n_outputs) == 0) {
+    interpreted_because_ = "too many operands for tiles";
     return;
   }
+  // What a tile holds is f32.
+  auto code_edge = [this](const Edge& edge, bool is_repeated) {
+    return in_tiles_ ? code::CodeEdge{.is_repeated = is_repeated}
+                     : code::CodeEdge{edge.type, edge.quant, is_repeated};
+  };
   std::vector<code::CodeEdge> sources;
   std::vector<code::CodeEdge> targets;
-  for (const Edge& edge : inputs_) {
-    const int64_t stride = edge.is_scalar ? 0 : edge.strides[rank_ - 1];
-    if (stride != 0 && stride != 1) {
-      interpreted_because_ = "an operand with gaps";
-      return;
-    }
-    sources.push_back({edge.type, edge.quant, stride == 0});
-  }
+  for (const Edge& edge : inputs_)
+    sources.push_back(
+        code_edge(edge, edge.is_scalar || (!in_tiles_ && edge.strides[rank_ - 1] == 0)));
   for (const Edge& edge : outputs_)
-    targets.push_back({edge.type, edge.quant, false});
+    targets.push_back(code_edge(edge, false));
   const code::Isa isa = level == Level::kAvx512 ? code::Isa::kAvx512 : code::Isa::kAvx2;
   generated_ = code::PointwiseCode::make(program, sources, targets, isa, &interpreted_because_);
+  if (generated_ != nullptr) n_tiles_used_ += n_outputs;
 }
 
 std::string PointwisePlan::how() const {
@@ -223,9 +236,15 @@ int64_t PointwisePlan::fixed_floats() const {
   return static_cast<int64_t>(constants_.size() + inputs_.size()) * kSplatFloats;
 }
 
+// Elements of each tile, where so many are written beside those of the inputs; 0: there is no room.
+int64_t PointwisePlan::tile_of(int64_t n_written) const {
+  const int64_t buffers = n_written + static_cast<int64_t>(inputs_.size()) + 1;
+  return std::max<int64_t>(0,
+                           std::min(kMaxTile, (kArenaFloats - fixed_floats()) / buffers / 64 * 64));
+}
+
 void PointwisePlan::choose_tile() {
-  const int64_t buffers = n_tiles_used_ + static_cast<int64_t>(inputs_.size()) + 1;
-  tile_ = std::min(kMaxTile, (kArenaFloats - fixed_floats()) / buffers / 64 * 64);
+  tile_ = tile_of(n_tiles_used_);
   pitch_ = tile_;
   // A whole number of periods lets a per-channel operand be loaded once for all tiles.
   const int64_t inner = dims_[rank_ - 1];

@@ -134,6 +134,14 @@ PointwiseOperand PointwisePlan::resolve(Operand operand,
   return {arena + operand.index * kSplatFloats, 0};
 }
 
+PointwiseOperand PointwisePlan::computed(const Frame& frame,
+                                         uint32_t output,
+                                         const PointwiseOperand* inputs,
+                                         float* arena) const {
+  if (has_code(*frame.table)) return {arena + fixed_floats() + (code_tiles_ + output) * pitch_, 1};
+  return resolve(outputs_[output].value, inputs, arena);
+}
+
 void PointwisePlan::store_outputs(const Frame& frame,
                                   int64_t at,
                                   int64_t n,
@@ -144,10 +152,28 @@ void PointwisePlan::store_outputs(const Frame& frame,
       arena + fixed_floats() + (n_tiles_used_ + static_cast<int64_t>(inputs_.size())) * pitch_;
   for (uint32_t i = 0; i < outputs_.size(); ++i) {
     if (is_direct && i == direct_) continue;
-    const PointwiseOperand value = resolve(outputs_[i].value, inputs, arena);
+    const PointwiseOperand value = computed(frame, i, inputs, arena);
     if (value.step == 0) std::fill_n(spare, n, value.data[0]);
     store_output(frame, i, at, n, value.step == 0 ? spare : value.data);
   }
+}
+
+void PointwisePlan::run_code_of_tile(const Frame& frame,
+                                     int64_t at,
+                                     int64_t n,
+                                     const PointwiseOperand* inputs,
+                                     float* arena,
+                                     bool is_direct) const {
+  std::array<void*, code::PointwiseCode::kMostEdges> pointers;
+  for (uint64_t i = 0; i < inputs_.size(); ++i)
+    pointers[i] = const_cast<float*>(inputs[i].data);
+  for (uint32_t i = 0; i < outputs_.size(); ++i) {
+    const bool is_in_place = is_direct && i == direct_;
+    pointers[inputs_.size() + i] = is_in_place
+                                       ? static_cast<float*>(frame.targets[i]) + at
+                                       : arena + fixed_floats() + (code_tiles_ + i) * pitch_;
+  }
+  generated_->run(pointers.data(), n, false);
 }
 
 void PointwisePlan::run_tiles(const Frame& frame, int64_t lo, int64_t hi) const {
@@ -164,6 +190,11 @@ void PointwisePlan::run_tiles(const Frame& frame, int64_t lo, int64_t hi) const 
     }
     const int64_t n_vectors = (n + frame.lanes - 1) / frame.lanes;
     const bool is_direct = direct_ >= 0 && n % frame.lanes == 0;
+    if (has_code(*frame.table)) {
+      run_code_of_tile(frame, at, n, inputs, arena, is_direct);
+      store_outputs(frame, at, n, inputs, arena, is_direct);
+      continue;
+    }
     for (const Instruction& step : code_) {
       float* dst = arena + fixed_floats() + step.tile * pitch_;
       if (is_direct && &step == &code_.back()) {
@@ -216,13 +247,13 @@ void PointwisePlan::run_code(const Frame& frame, int64_t lo, int64_t hi) const {
 PointwisePlan::Work PointwisePlan::work(const Context& context) const {
   const int64_t bytes = bytes_per_element_ + 4 * static_cast<int64_t>(code_.size());
   if (count_ == 0) return {0, bytes};
-  if (!runs_code(context)) return {(count_ + tile_ - 1) / tile_, tile_ * bytes};
+  if (in_tiles_ || !has_code(*context.table)) return {(count_ + tile_ - 1) / tile_, tile_ * bytes};
   const int64_t inner = dims_[rank_ - 1];
   return {count_ / inner * ((inner + kUnit - 1) / kUnit), std::min(inner, kUnit) * bytes};
 }
 
-bool PointwisePlan::runs_code(const Context& context) const {
-  return generated_ != nullptr && context.table == &kernel_table(level_);
+bool PointwisePlan::has_code(const KernelTable& table) const {
+  return generated_ != nullptr && &table == &kernel_table(level_);
 }
 
 void PointwisePlan::run_units(const Context& context,
@@ -231,7 +262,7 @@ void PointwisePlan::run_units(const Context& context,
                               int64_t lo,
                               int64_t hi) const {
   Frame frame{context.table, nullptr, 0, sources, targets};
-  if (runs_code(context)) return run_code(frame, lo, hi);
+  if (!in_tiles_ && has_code(*context.table)) return run_code(frame, lo, hi);
   frame.table->pointwise_ops(&frame.ops, &frame.lanes);
   run_tiles(frame, lo, hi);
 }

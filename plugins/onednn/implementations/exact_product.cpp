@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// MatMul in f64 and in integers of 32 and 64 bits, which oneDNN has not. The importer names it
+// apart
+// (".any"), so that no rewrite takes it for a product of f32.
+
+#include "kernels/exact_product.h"
+
+#include <algorithm>
+
+#include "dense.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+// A vector is a matrix with one row on the left, with one column on the right.
+Dims as_matrices(const Value& value, bool is_left) {
+  Dims dims = value.dims;
+  if (dims.size() == 1) dims.insert(is_left ? dims.begin() : dims.end(), 1);
+  return dims;
+}
+
+// Where the operand of each product of the stack begins, whose leading axes broadcast.
+std::vector<int64_t> starts_of(const Dims& operand, const Dims& stack) {
+  std::vector<int64_t> starts;
+  const size_t n_axes = operand.size() - 2;
+  const int64_t n = element_count(stack);
+  for (int64_t product = 0; product < n; ++product) {
+    int64_t at = 0, stride = operand[n_axes] * operand[n_axes + 1], rest = product;
+    for (size_t i = 0; i < n_axes; ++i) {
+      const int64_t extent = operand[n_axes - 1 - i], among = stack[stack.size() - 1 - i];
+      if (extent != 1) at += rest % among * stride;
+      stride *= extent;
+      rest /= among;
+    }
+    starts.push_back(at);
+  }
+  return starts;
+}
+
+Dims stack_of(const Dims& a, const Dims& b) {
+  const size_t n_axes = std::max(a.size(), b.size()) - 2;
+  Dims stack(n_axes, 1);
+  for (const Dims* operand : {&a, &b})
+    for (size_t i = 0; i + 2 < operand->size(); ++i) {
+      int64_t& extent = stack[n_axes - (operand->size() - 2) + i];
+      extent = std::max(extent, (*operand)[i]);
+    }
+  return stack;
+}
+
+}  // namespace
+
+std::string refuse_exact_product(const Graph& graph, const Node& node) {
+  const Value& a = graph.values[node.inputs[0]];
+  const Value& b = graph.values[node.inputs[1]];
+  if (a.type != b.type || !kernels::is_exact_product_type(a.type))
+    return "only f32, f64 and integers of 32 and 64 bits";
+  return a.dims.empty() || b.dims.empty() ? "a scalar" : "";
+}
+
+void lower_exact_product(Lowering& lowering, int index) {
+  const Graph& graph = lowering.graph();
+  const Node& node = graph.nodes[index];
+  const Dims a = as_matrices(graph.values[node.inputs[0]], true);
+  const Dims b = as_matrices(graph.values[node.inputs[1]], false);
+  const Dims stack = stack_of(a, b);
+  kernels::ExactProductArgs args;
+  args.type = graph.values[node.inputs[0]].type;
+  args.m = a[a.size() - 2];
+  args.k = args.a_row = a.back();
+  args.n = args.b_k = b.back();
+  args.a_k = args.b_column = 1;
+  lower_dense(lowering, index, "tenon:exact_product",
+              [args, of_a = starts_of(a, stack), of_b = starts_of(b, stack)](
+                  const kernels::Context& context, void* const* pointers) -> const char* {
+                kernels::ExactProductArgs now = args;
+                now.a_starts = of_a;
+                now.b_starts = of_b;
+                now.a = pointers[0];
+                now.b = pointers[1];
+                now.dst = pointers[2];
+                kernels::exact_product(context, now);
+                return nullptr;
+              });
+}
+
+}  // namespace tenon::onednn

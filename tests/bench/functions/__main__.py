@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of arrays and their transforms, compiled, in Tenon and in JAX: times and differences.
+
+  tests/bench/functions [--only TEXT]... [--rounds 15] [--build build/release]
+
+One process has both; they take turns, each with its own threads on all CPUs. A turn is as many
+calls as take about 4 ms. NumPy arrays go into Tenon, arrays on JAX's device into JAX.
+"""
+
+import argparse
+import pathlib
+import statistics
+import sys
+import time
+
+import numpy as np
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+TURN_S = 4e-3
+
+
+class Jax:
+    """What the cases call transforms of, by Tenon's names."""
+
+    def __init__(self):
+        import jax
+
+        self._jax = jax
+        self.scan, self.fori_loop = jax.lax.scan, jax.lax.fori_loop
+        self.while_loop = jax.lax.while_loop
+
+    def __getattr__(self, name):
+        return getattr(self._jax, name)
+
+
+def compiled_by_jax(case):
+    import jax
+
+    run = jax.jit(case.build(jax.numpy, Jax()))
+    arguments = jax.device_put(case.arguments)
+    return lambda: jax.block_until_ready(run(*arguments))
+
+
+def compiled_by_tenon(case):
+    import tenon
+
+    run = tenon.jit(case.build(tenon, tenon))
+    return lambda: run(*case.arguments)
+
+
+def difference(ours, theirs) -> float:
+    """The largest one, over 1 + the size of the number."""
+    import jax
+
+    found = [0.0]
+    for a, b in zip(*map(jax.tree_util.tree_leaves, (ours, theirs)), strict=True):
+        a, b = np.asarray(a, "float64"), np.asarray(b, "float64")
+        found.append(float(np.max(np.abs(a - b) / (1 + np.abs(b)), initial=0.0)))
+    return max(found)
+
+
+def seconds_of(run, calls: int = 1) -> float:
+    begin = time.perf_counter()
+    for _ in range(calls):
+        run()
+    return (time.perf_counter() - begin) / calls
+
+
+def measured(case, rounds: int) -> dict[str, float]:
+    runs = {"jax": compiled_by_jax(case), "tenon": compiled_by_tenon(case)}
+    first = {name: seconds_of(run) for name, run in runs.items()}
+    apart = difference(runs["tenon"](), runs["jax"]())
+    calls = {name: max(1, int(TURN_S / seconds_of(run))) for name, run in runs.items()}
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(rounds):
+        for name, run in runs.items():
+            times[name].append(seconds_of(run, calls[name]))
+    return {"first": first, "times": times, "apart": apart}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--build", default=str(ROOT / "build" / "release"))
+    args = parser.parse_args()
+    sys.path.insert(0, str(pathlib.Path(args.build) / "python"))
+    import figures
+    from cases import CASES
+
+    ratios = []
+    print(f"{'function':28} {'jax':>9} {'tenon':>9}  jax / tenon            first call ms  apart")
+    for case in CASES:
+        if args.only and not any(text in case.name for text in args.only):
+            continue
+        got = measured(case, args.rounds)
+        jax_s, tenon_s = (got["times"][name] for name in ("jax", "tenon"))
+        ratio = figures.paired_ratio([[t] for t in jax_s], [[t] for t in tenon_s])
+        ratios.append(ratio[0])
+        first = "{jax:6.0f} {tenon:6.0f}".format(**{k: v * 1e3 for k, v in got["first"].items()})
+        print(
+            f"{case.name:28} {statistics.median(jax_s) * 1e3:9.4f} "
+            f"{statistics.median(tenon_s) * 1e3:9.4f}  {ratio[0]:6.2f} "
+            f"[{ratio[1]:.2f}, {ratio[2]:.2f}]  {first}  {got['apart']:.0e}",
+            flush=True,
+        )
+    print(f"geometric mean of {len(ratios)}: {statistics.geometric_mean(ratios):.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
