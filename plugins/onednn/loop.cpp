@@ -119,6 +119,8 @@ const char* run_loop(const Loop& loop,
   request.outputs = iterations.outputs();
   request.workspace = iterations.workspace();
   request.parallel = outer.parallel;
+  request.is_cancelled = outer.is_cancelled;
+  request.cancel = outer.cancel;
   request.span = outer.span;
   request.traced = outer.traced;
   int64_t i = 0;

@@ -87,6 +87,8 @@ Result<Node> gather_sample(EditView edit, uint64_t seed) {
 }
 
 Status gather_elements_shape(EditView edit, Node node) {
+  Type x = node.input(0).type();
+  if (x.ranked) TN_CHECK(axis_in(node.attr_int("axis"), x.rank()).status());
   Type out = node.input(1).type();
   out.dtype = node.input(0).dtype();
   return set_output(edit, node, 0, out);

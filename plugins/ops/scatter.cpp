@@ -17,6 +17,11 @@ namespace {
 Status scatter_shape(EditView edit, Node node) {
   return set_output(edit, node, 0, node.input(0).type());
 }
+Status elements_shape(EditView edit, Node node) {
+  Type x = node.input(0).type();
+  if (x.ranked) TN_CHECK(axis_in(node.attr_int("axis"), x.rank()).status());
+  return scatter_shape(edit, node);
+}
 
 template <class T>
 Status combine(std::string_view how, T& at, T value) {
@@ -208,7 +213,7 @@ constexpr tn_op kElements =
             .since = 18,
             .attributes = R"([{"name": "axis", "type": "int", "default": 0},
                               {"name": "reduction", "type": "string", "default": "none"}])",
-            .shape = shape<scatter_shape, "x: T[i'..], indices: int[i..], updates: T[i..]">,
+            .shape = shape<elements_shape, "x: T[i'..], indices: int[i..], updates: T[i..]">,
             .cost = cost<move_cost>,
             .ref = ref<elements_ref>,
             .sample = sample<elements_sample>,

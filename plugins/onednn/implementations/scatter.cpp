@@ -173,6 +173,7 @@ std::string refuse_scatter(const Graph& graph, const Node& node) {
       return "indices of another rank or shape";
     }
     int64_t axis = positive_axis(node.integer("axis", 0), dims.size());
+    if (axis < 0 || axis >= static_cast<int64_t>(dims.size())) return "an axis out of range";
     for (size_t i = 0; i < dims.size(); ++i) {
       if (static_cast<int64_t>(i) != axis && indices[i] > dims[i]) return "indices do not fit";
     }

@@ -95,7 +95,8 @@ void join_steps(Plan& plan) {
     size_t end = i;
     while (end < before.size() && run.takes(before[end]))
       run.add(std::move(before[end++]));
-    bool commits = plan.first_commit <= std::max(i, end - 1);
+    const size_t last = end > i ? end - 1 : i;
+    bool commits = plan.first_commit <= last;
     if (first_commit == SIZE_MAX && commits) first_commit = plan.steps.size();
     if (run.is_empty()) {
       plan.steps.push_back(std::move(before[i++]));

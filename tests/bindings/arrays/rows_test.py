@@ -27,7 +27,7 @@ PYTHON_ONLY = {
     **dict.fromkeys(
         (f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)), "its name as a text"
     ),
-    **dict.fromkeys(("float16", "bfloat16", "float32", "float64"), "its name as a text"),
+    **dict.fromkeys(("bool", "float16", "bfloat16", "float32", "float64"), "its name as a text"),
     **dict.fromkeys(
         ("can_cast", "finfo", "iinfo", "isdtype", "result_type"), "Lua has one number type"
     ),

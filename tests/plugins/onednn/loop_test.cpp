@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops as steps of onednn's plan: trip counts, conditions, states, lists, and what stays with the
 // host.
+#include <chrono>
+#include <thread>
+
 #include <gmock/gmock.h>
 
 #include "both_backends.hpp"
@@ -57,6 +60,41 @@ class Loop : public BothBackends {
     Outcome got = run(parse(text), {{"backend", "onednn"}});
     ASSERT_EQ(got.plan["partitions"].size(), 1u) << got.plan.dump(1);
     EXPECT_GE(got.plan["partitions"][0]["kernels"].value("tenon:loop", 0), 1) << got.plan.dump(1);
+  }
+  // What a run says that is cancelled after so long, or before it begins.
+  std::string run_cancelled(const std::string& text, std::chrono::milliseconds after) {
+    OwnedGraph graph = parse(text);
+    tn_plan* plan = nullptr;
+    EXPECT_EQ(text_of(Status(
+                  tenon_compile(session_, graph.get(), str(R"({"backend": "onednn"})"), &plan))),
+              "");
+    std::mt19937 random(7);
+    std::vector<Tensor> inputs;
+    std::vector<DLTensor> views;
+    for (Value value : graph.view().inputs())
+      inputs.push_back(input_of(value, random));
+    for (const Tensor& input : inputs)
+      views.push_back(input.dl());
+    std::vector<const DLTensor*> in;
+    for (const DLTensor& view : views)
+      in.push_back(&view);
+    tn_cancel* cancel = nullptr;
+    EXPECT_EQ(text_of(Status(tenon_cancel_new(session_, &cancel))), "");
+    auto request = [=] {
+      std::this_thread::sleep_for(after);
+      tenon_cancel_request(cancel);
+    };
+    std::thread other;
+    if (after.count() > 0)
+      other = std::thread(request);
+    else
+      request();
+    Collected out(ctx_);
+    Status ran(tenon_run(plan, in.data(), in.size(), &out.raw, cancel));
+    if (other.joinable()) other.join();
+    tenon_cancel_free(cancel);
+    services.eval->release(plan);
+    return ran.code() == TN_CANCELLED ? "cancelled" : text_of(ran);
   }
   void expect_host(const std::string& text) {
     expect_same(text);
@@ -184,6 +222,46 @@ TEST_F(Loop, WithListsAndAConditionStaysWithTheHost) {
   output n = %n
   output all = %all
 })");
+}
+
+// Cancelled a moment after the run has begun.
+TEST_F(Loop, WithoutEndIsCancelled) {
+  const std::string inner = R"(%y: f32[2] = Loop(_, _, %x) {body = graph {
+          input %k: i64[]
+          input %c: bool[]
+          input %x: f32[2]
+          %e: f32[2] = Sin(%x) @sin
+          output c = %c
+          output y = %e
+        }} @inner
+)";
+  const std::string alone = "graph {\n input %x: f32[2]\n" + inner + "output y = %y\n}";
+  const std::string within = R"(graph {
+  constant %m: i64[] = [3]
+  input %x: f32[2]
+  %n: f32[2] = Loop(%m, _, %x) {body = graph {
+      input %i: i64[]
+      input %cond: bool[]
+      input %x: f32[2]
+      )" + inner + R"(
+      output cond = %cond
+      output n = %y
+    }} @outer
+  output n = %n
+})";
+  for (const std::string& text : {alone, within})
+    EXPECT_EQ(run_cancelled(text, std::chrono::milliseconds(30)), "cancelled") << text;
+}
+
+TEST_F(Loop, APlanThatIsCancelledRunsNoStep) {
+  EXPECT_EQ(run_cancelled(R"(graph {
+  input %x: f32[3, 4]
+  input %w: f32[4, 5]
+  %y: f32[3, 5] = MatMul(%x, %w) @product
+  output y = %y
+})",
+                          std::chrono::milliseconds(0)),
+            "cancelled");
 }
 
 TEST_F(Loop, SaysWhatIsWrongWithTheDataOfAnIteration) {

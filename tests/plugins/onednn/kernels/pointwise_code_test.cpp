@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated code of each instruction set against the interpreter, and its elementary functions
-// against f64.
+// Generated code of each instruction set against the interpreter.
 
 #include <cstdlib>
 #include <cstring>
@@ -164,8 +163,8 @@ class RandomGroup {
     }
     return group;
   }
-  // Rows and columns: operands that are dense, the same in each row or column or everywhere, or have
-  // gaps.
+  // Rows and columns: operands that are dense, the same in each row or column or everywhere, or
+  // have gaps.
   Group make_rows(int64_t rows, int64_t columns) {
     Group group = make(2 * rows * columns);
     group.dims = {rows, columns};
@@ -320,57 +319,6 @@ TEST_P(PointwiseCode, StreamsToAlignedAndUnalignedTargets) {
   }
 }
 
-// Every 8191st bit pattern of f32.
-class PointwiseCodeAccuracy : public PointwiseCode {
- protected:
-  void expect_within(uint32_t opcode, double (*want)(double), double limit) {
-    std::vector<float> x;
-    for (uint64_t bits = 0; bits <= UINT32_MAX; bits += 8191) {
-      const auto narrow = static_cast<uint32_t>(bits);
-      std::memcpy(&x.emplace_back(), &narrow, 4);
-    }
-    for (int i = -50000; i < 50000; ++i)
-      x.push_back(static_cast<float>(i) * 2.1e-3F);
-    Group group = Group::flat(static_cast<int64_t>(x.size()), {x.data()});
-    group.results = {group.add(op(opcode, 0))};
-    std::vector<float> y(x.size());
-    void* target = y.data();
-    made(group).run(make_context(GetParam()), group.sources, {&target, 1});
-    expect_ulps(x, y, want, limit);
-  }
-};
-
-TEST_P(PointwiseCodeAccuracy, Exp) {
-  expect_within(TN_EXPR_EXP, std::exp, 1.1);
-}
-TEST_P(PointwiseCodeAccuracy, Tanh) {
-  expect_within(TN_EXPR_TANH, std::tanh, GetParam() == Level::kAvx512 ? 1.1 : 1.9);
-}
-TEST_P(PointwiseCodeAccuracy, Log) {
-  expect_within(TN_EXPR_LOG, std::log, 1.1);
-}
-TEST_P(PointwiseCodeAccuracy, Erf) {
-  expect_within(TN_EXPR_ERF, std::erf, 2.2);
-}
-TEST_P(PointwiseCodeAccuracy, Log1p) {
-  expect_within(TN_EXPR_LOG1P, std::log1p, 1.5);
-}
-TEST_P(PointwiseCodeAccuracy, Expm1) {
-  expect_within(TN_EXPR_EXPM1, std::expm1, 3);
-}
-TEST_P(PointwiseCodeAccuracy, Hyperbolic) {
-  expect_within(TN_EXPR_SINH, std::sinh, 4);
-  expect_within(TN_EXPR_COSH, std::cosh, 4);
-  expect_within(TN_EXPR_ASINH, std::asinh, 4);
-  expect_within(TN_EXPR_ACOSH, std::acosh, 4);
-  expect_within(TN_EXPR_ATANH, std::atanh, 4);
-}
-TEST_P(PointwiseCodeAccuracy, Sigmoid) {
-  expect_within(
-      TN_EXPR_SIGMOID,
-      [](double v) { return v < 0 ? std::exp(v) / (1 + std::exp(v)) : 1 / (1 + std::exp(-v)); }, 3);
-}
-
 TEST_P(PointwiseCode, SaysWhyAGroupIsInterpreted) {
   const std::vector<float> x(4000, 1.0F);
   auto why = [&](auto change) {
@@ -419,7 +367,6 @@ std::string name_of(const testing::TestParamInfo<Level>& info) {
   return level_name(info.param);
 }
 INSTANTIATE_TEST_SUITE_P(Levels, PointwiseCode, testing::ValuesIn(kLevels), name_of);
-INSTANTIATE_TEST_SUITE_P(Levels, PointwiseCodeAccuracy, testing::ValuesIn(kLevels), name_of);
 
 }  // namespace
 }  // namespace tenon::onednn::kernels
