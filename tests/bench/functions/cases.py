@@ -39,7 +39,8 @@ HEADS = (8, 8, 128, 64)
 ELEMENTWISE = [
     Case("sin, cos, exp of 8", (f32(8),), lambda m, L: lambda x: m.sin(x) * m.cos(x) + m.exp(-x)),
     Case("exp, log, sqrt", (X,), lambda m, L: lambda x: m.exp(-x * x) + m.log(m.abs(x) + 1)),
-    Case("where of log1p, tanh", (X,), lambda m, L: lambda x: m.where(x > 0, m.log1p(x), m.tanh(x))),
+    Case("where of log1p, tanh", (X,),
+         lambda m, L: lambda x: m.where(x > 0, m.log1p(x), m.tanh(x))),
     Case("sin, cos, tan", (X,), lambda m, L: lambda x: m.sin(x) + m.cos(x) * m.tan(x)),
     Case("power 1.7", (X,), lambda m, L: lambda x: m.abs(x) ** 1.7),
     Case("asinh, atan2", (X, X), lambda m, L: lambda x, y: m.asinh(x) + m.atan2(x, y)),
@@ -56,7 +57,8 @@ REDUCTIONS = [
     Case("mean of all", (X,), lambda m, L: lambda x: m.mean(x)),
     Case("sum of squares, axis 0", (f32(2000, 1000),), lambda m, L: lambda x: m.sum(x * x, axis=0)),
     Case("variance, axis 0", (f32(2000, 1000),), lambda m, L: lambda x: m.var(x, axis=0)),
-    Case("any, max of clip", (X,), lambda m, L: lambda x: m.clip(x, -1.0, 1.0).max() + m.any(x > 3)),
+    Case("any, max of clip", (X,),
+         lambda m, L: lambda x: m.clip(x, -1.0, 1.0).max() + m.any(x > 3)),
     Case("argmax, axis 0", (X,), lambda m, L: lambda x: m.argmax(x, axis=0)),
     Case("int32 sum, axis 1", (I32,), lambda m, L: lambda x: m.sum(x, axis=1)),
     Case("less the largest of 16", (f32(250_000, 16),),
@@ -87,13 +89,16 @@ MOVES = [
 PRODUCTS = [
     Case("x @ x @ x @ x of 256", (f32(256, 256),), lambda m, L: lambda x: x @ x @ x @ x),
     Case("matrix times vector", (X, f32(1000)), lambda m, L: lambda a, x: a @ x),
-    Case("500 products of 16", (f32(500, 16, 16), f32(500, 16, 16)), lambda m, L: lambda a, b: a @ b),
+    Case("500 products of 16", (f32(500, 16, 16), f32(500, 16, 16)),
+         lambda m, L: lambda a, b: a @ b),
     Case("einsum of heads", (f32(*HEADS), f32(*HEADS)),
          lambda m, L: lambda q, k: m.einsum("bhqd,bhkd->bhqk", q, k)),
     Case("cholesky 300", (definite(300),), lambda m, L: lambda x: m.linalg.cholesky(x)),
-    Case("solve 300", (definite(300), f32(300, 10)), lambda m, L: lambda a, b: m.linalg.solve(a, b)),
+    Case("solve 300", (definite(300), f32(300, 10)),
+         lambda m, L: lambda a, b: m.linalg.solve(a, b)),
     Case("singular values 200", (f32(200, 200),), lambda m, L: lambda x: m.linalg.svd(x)[1]),
-    Case("k-means, five rounds", (f32(5000, 8), f32(8, 8)), lambda m, L: lambda x, c: k_means(m, x, c)),
+    Case("k-means, five rounds", (f32(5000, 8), f32(8, 8)),
+         lambda m, L: lambda x, c: k_means(m, x, c)),
 ]  # fmt: skip
 
 WEIGHTS = {

@@ -272,6 +272,7 @@ def test_a_python_number_yields_to_a_type():
 @pytest.mark.parametrize("name", [*TYPES, "bfloat16"])
 def test_a_type_is_of_the_standards_kinds(name):
     assert getattr(tn, name) == name
+
     def kind(*letters):
         return name != "bfloat16" and np.dtype(name).kind in letters
 
