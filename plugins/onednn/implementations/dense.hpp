@@ -37,8 +37,9 @@ bool resolve_index(int64_t* index, int64_t extent);
 // Of the last index of this thread that was outside: "indices: expected -5..4, got 7". Until the
 // next one.
 const char* outside_text();
-// Of indices of GatherElements and ScatterElements, which have as many axes as the data: where their
-// row `row`, over all axes but the last, begins in the data, but for the axis that they are along.
+// Of indices of GatherElements and ScatterElements, which have as many axes as the data: where
+// their row `row`, over all axes but the last, begins in the data, but for the axis that they are
+// along.
 int64_t row_start(const Dims& index_dims, const Dims& strides, int64_t axis, int64_t row);
 // The value as it lies, dense and row-major, in its own type. Narrow types have no other form:
 // nothing but kernels/narrow.h makes them.

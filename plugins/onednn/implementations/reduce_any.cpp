@@ -129,8 +129,7 @@ template <Join kJoin, class A>
 A first() {
   constexpr bool kReal = std::is_same_v<A, double>;
   if constexpr (kJoin == Join::kProd) return A(1);
-  if constexpr (kJoin == Join::kMax)
-    return kReal ? A(-HUGE_VAL) : std::numeric_limits<A>::lowest();
+  if constexpr (kJoin == Join::kMax) return kReal ? A(-HUGE_VAL) : std::numeric_limits<A>::lowest();
   if constexpr (kJoin == Join::kMin) return kReal ? A(HUGE_VAL) : std::numeric_limits<A>::max();
   return A(0);
 }
@@ -141,8 +140,7 @@ A joined(A sum, A x) {
   if constexpr (kJoin == Join::kProd) return wrapping_mul(sum, x);
   if constexpr (kJoin == Join::kMax) return x > sum || x != x ? x : sum;
   if constexpr (kJoin == Join::kMin) return x < sum || x != x ? x : sum;
-  if constexpr (kJoin == Join::kL1)
-    return x < A(0) ? wrapping_sub(sum, x) : wrapping_add(sum, x);
+  if constexpr (kJoin == Join::kL1) return x < A(0) ? wrapping_sub(sum, x) : wrapping_add(sum, x);
   if constexpr (kJoin == Join::kSquares) return wrapping_add(sum, wrapping_mul(x, x));
   return wrapping_add(sum, x);
 }
@@ -272,9 +270,8 @@ void run_join(const kernels::Context& context,
   if (!is_rows) {
     over_results(context, outer, inner, [&](int64_t lo, int64_t hi) {
       for (int64_t i = lo; i < hi; ++i)
-        out[i] = finished<T>(reduce.kind,
-                             sum_of<kJoin>(src + outer.offset(i), inner, 0, inner.count),
-                             inner.count);
+        out[i] = finished<T>(
+            reduce.kind, sum_of<kJoin>(src + outer.offset(i), inner, 0, inner.count), inner.count);
     });
     return;
   }
@@ -328,9 +325,8 @@ const char* Reduce::run(const kernels::Context& context, void* const* pointers) 
         for (int64_t i = lo; i < hi; ++i)
           out[i] = log_sum_exp(src + outer.offset(i), inner);
       });
-    with(join_of(kind), [&]<Join kJoin>() {
-      run_join<kJoin>(context, *this, outer, inner, src, out);
-    });
+    with(join_of(kind),
+         [&]<Join kJoin>() { run_join<kJoin>(context, *this, outer, inner, src, out); });
   });
   return nullptr;
 }
