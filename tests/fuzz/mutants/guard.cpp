@@ -12,6 +12,9 @@
 
 #ifdef TENON_IS_SANITIZED
 
+uint64_t tenon::fuzz::reserve_guarded() {
+  return 0;
+}
 void tenon::fuzz::guard_memory(uint64_t, uint64_t) {}
 
 #else
@@ -221,16 +224,21 @@ void* operator new(size_t size, std::align_val_t align) {
 }
 #pragma GCC visibility pop
 
+uint64_t tenon::fuzz::reserve_guarded() {
+  constexpr size_t kBlockBytes = kPages * sizeof(Block), kRingBytes = kPages * kPage;
+  if (ring.base) return kBlockBytes + kRingBytes;
+  auto reserve = [](size_t bytes, int access) {
+    void* at = mmap(nullptr, bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) die("guard: no addresses\n");
+    return at;
+  };
+  ring.blocks = static_cast<Block*>(reserve(kBlockBytes, PROT_READ | PROT_WRITE));
+  ring.base = static_cast<char*>(reserve(kRingBytes, PROT_NONE));
+  return kBlockBytes + kRingBytes;
+}
+
 void tenon::fuzz::guard_memory(uint64_t wanted, uint64_t phase) {
-  if (wanted && !ring.base) {
-    auto reserve = [](size_t bytes, int access) {
-      void* at = mmap(nullptr, bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-      if (at == MAP_FAILED) die("guard: no addresses\n");
-      return at;
-    };
-    ring.blocks = static_cast<Block*>(reserve(kPages * sizeof(Block), PROT_READ | PROT_WRITE));
-    ring.base = static_cast<char*>(reserve(kPages * kPage, PROT_NONE));
-  }
+  if (wanted) reserve_guarded();
   counter = phase;
   every = wanted;
 }

@@ -10,6 +10,10 @@
 
 namespace tenon::fuzz {
 
+// Takes the addresses that guard_memory() hands out, and says how many: before a limit of the
+// process's address space is set, which is to hold for what comes beside them.
+uint64_t reserve_guarded();
+
 // From now on, of this process: all aligned allocations (tensors, workspaces) and one of `every`
 // others, `phase` chooses which; 0: none, and what is guarded stays so. Under AddressSanitizer
 // nothing is done: it guards all.

@@ -99,13 +99,14 @@ Resume::Json report(const Arguments& arguments, Tally& tally) {
 }
 
 // The same without a sanitizer, which needs more of the address space than this. Whether it is in
-// force is tried: without, the machine's memory ends the run.
-bool limit_memory() {
+// force is tried: without, the machine's memory ends the run. reserved: bytes of the address space
+// that the limit leaves out.
+bool limit_memory([[maybe_unused]] uint64_t reserved) {
 #if defined(__SANITIZE_ADDRESS__)
   constexpr size_t kMostBytes = size_t{1} << 30;
 #else
   constexpr size_t kMostBytes = size_t{8} << 30;
-  const rlimit limit{kMostBytes, kMostBytes};
+  const rlimit limit{kMostBytes + reserved, kMostBytes + reserved};
   setrlimit(RLIMIT_AS, &limit);
 #endif
   void* volatile taken = std::malloc(kMostBytes + 1);
@@ -159,7 +160,7 @@ int main(int argc, char** argv) {
   tally.next = arguments.from;
   for (const auto& [name, count] : counts(arguments, tally))
     *count = before.value(name, count->load());
-  if (!limit_memory()) return 2;
+  if (!limit_memory(arguments.guard ? tenon::fuzz::reserve_guarded() : 0)) return 2;
   auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
   for (bool done = tally.next >= arguments.from + arguments.count; !done;) {
     pid_t child = fork();
