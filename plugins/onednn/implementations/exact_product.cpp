@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMul in f64 and in integers of 32 and 64 bits, which oneDNN has not. The importer names it
-// apart
-// (".any"), so that no rewrite takes it for a product of f32.
+// apart (".any"), so that no rewrite takes it for a product of f32.
 
 #include "kernels/exact_product.h"
 
@@ -37,17 +36,6 @@ std::vector<int64_t> starts_of(const Dims& operand, const Dims& stack) {
   return starts;
 }
 
-Dims stack_of(const Dims& a, const Dims& b) {
-  const size_t n_axes = std::max(a.size(), b.size()) - 2;
-  Dims stack(n_axes, 1);
-  for (const Dims* operand : {&a, &b})
-    for (size_t i = 0; i + 2 < operand->size(); ++i) {
-      int64_t& extent = stack[n_axes - (operand->size() - 2) + i];
-      extent = std::max(extent, (*operand)[i]);
-    }
-  return stack;
-}
-
 }  // namespace
 
 std::string refuse_exact_product(const Graph& graph, const Node& node) {
@@ -63,7 +51,9 @@ void lower_exact_product(Lowering& lowering, int index) {
   const Node& node = graph.nodes[index];
   const Dims a = as_matrices(graph.values[node.inputs[0]], true);
   const Dims b = as_matrices(graph.values[node.inputs[1]], false);
-  const Dims stack = stack_of(a, b);
+  Dims stack = graph.values[node.outputs[0]].dims;  // in front of the axes of matrices
+  for (int input : {node.inputs[0], node.inputs[1]})
+    if (graph.values[input].dims.size() > 1) stack.pop_back();
   kernels::ExactProductArgs args;
   args.type = graph.values[node.inputs[0]].type;
   args.m = a[a.size() - 2];

@@ -24,6 +24,12 @@ near(tn.jit(function(a) return tn.op("Clip", { a, false, 1.5 }) end)(tn.tensor({
 near(tn.jit(function(a) return tn.softmax(a):sum(-1) end)(x), { 1, 1 }, "softmax")
 near(tn.jit(function(i) return tn.one_hot(i, 3) end)(tn.tensor({ 2, 0 }, "int64")), { 0, 0, 1, 1, 0, 0 }, "one_hot")
 
+-- What is no function is refused where it is given, not where it would be called.
+for _, name in ipairs({ "jit", "grad", "value_and_grad", "vmap", "jacrev", "jacfwd" }) do
+  fails("tn%." .. name .. ": expected a function or a model, got", tn[name], 5)
+  fails("tn%." .. name .. ": expected a function or a model, got", tn[name], "f")
+end
+
 fails("jit_test.lua:%d+:.*use tn.less", tn.jit(function(a) if a < 1 then return a end end), x)
 fails("use tn.less_equal", tn.jit(function(a) return a <= 1 end), x)
 fails("use tn.equal", tn.jit(function(a) return a == a + 1 end), x)

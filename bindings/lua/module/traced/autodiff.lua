@@ -103,12 +103,14 @@ end
 -- counted from 0; a list gives a list. Arguments may be tables: the gradient is one like it. options: those of
 -- tn.jit; has_aux = true: f gives more results, which follow the gradient.
 function tn.grad(f, argnums, options)
+  inline_of(f, "tn.grad")
   local has_aux, rest = split_options(options)
   local both = gradient_of("grad", f, argnums, has_aux)
   return compile(function(...) return select(2, both(...)) end, rest)
 end
 -- The value, then the gradient, then with has_aux what else f gives.
 function tn.value_and_grad(f, argnums, options)
+  inline_of(f, "tn.value_and_grad")
   local has_aux, rest = split_options(options)
   return compile(gradient_of("value_and_grad", f, argnums, has_aux), rest)
 end
@@ -248,6 +250,7 @@ end
 -- out_axes: where it goes in the results, in the same form. options: those of tn.jit; random: "error", "same" or
 -- "different", what is done with tn.dropout and other random functions.
 function tn.vmap(f, in_axes, out_axes, options)
+  inline_of(f, "tn.vmap")
   local _, rest = split_options(options)
   local random = rest.random or "error"
   rest.random = nil

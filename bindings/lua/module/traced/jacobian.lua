@@ -25,6 +25,7 @@ end
 -- The Jacobian of f, which gives one array, by one argument, row by row: [m] by [n] is [m, n]. argnum: which one, from
 -- 0. options: those of tn.jit.
 function tn.jacrev(f, argnum, options)
+  inline_of(f, "tn.jacrev")
   return compile(function(...)
     local one, x = of_one(f, table.pack(...), argnum, "jacrev")
     local result, pull = tn.vjp(one, x)
@@ -35,6 +36,7 @@ function tn.jacrev(f, argnum, options)
 end
 -- The same column by column: for few arguments and many results.
 function tn.jacfwd(f, argnum, options)
+  inline_of(f, "tn.jacfwd")
   return compile(function(...)
     local one, x = of_one(f, table.pack(...), argnum, "jacfwd")
     local basis, shape = basis_like(x, "jacfwd: argument")

@@ -89,12 +89,18 @@ local function model_call(model, ...)
 end
 
 local model_functions = setmetatable({}, { __mode = "k" })
-local function inline_of(f)
+-- who: the transform that f is given to, for what is no function.
+local function inline_of(f, who)
   if kind(f) == "model" then
     model_functions[f] = model_functions[f] or function(...) return model_call(f, ...) end
     return model_functions[f]
   end
-  return rawequal(getmetatable(f), compiled) and f.inline or f
+  local meta = getmetatable(f)
+  if rawequal(meta, compiled) then return f.inline end
+  if type(f) ~= "function" and not (type(meta) == "table" and meta.__call) then
+    fail(who or "this transform", ": expected a function or a model, got ", describe(f))
+  end
+  return f
 end
 
 local function to_tensor(x)
@@ -198,7 +204,7 @@ end
 -- for all arguments or a list with false; check_nan, an error that names the node that made the first NaN.
 -- Results are tensors, in the structure that f gives.
 function tn.jit(f, options)
-  return compile(inline_of(f), options)
+  return compile(inline_of(f, "tn.jit"), options)
 end
 
 -- f as a model. inputs: a list of { name = "x", shape = { "N", 1, 28, 28 } [, dtype = "float32"] }, one for each
