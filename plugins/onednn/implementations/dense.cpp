@@ -63,7 +63,7 @@ void lower_dense(Lowering& lowering,
   lowering.add_step(std::move(step));
 }
 
-bool resolve_index(int64_t* index, int64_t extent) {
+bool resolve_unusual_index(int64_t* index, int64_t extent) {
   const int64_t given = *index;
   if (given < 0) *index += extent;
   if (*index >= 0 && *index < extent) return true;

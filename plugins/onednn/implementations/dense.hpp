@@ -33,7 +33,11 @@ inline int64_t integer_at(const void* data, ElementType type, int64_t i) {
                                    : int64_t{static_cast<const int32_t*>(data)[i]};
 }
 // An index may count from the end. False: it is outside of the axis, and outside_text() says how.
-bool resolve_index(int64_t* index, int64_t extent);
+bool resolve_unusual_index(int64_t* index, int64_t extent);
+inline bool resolve_index(int64_t* index, int64_t extent) {
+  return static_cast<uint64_t>(*index) < static_cast<uint64_t>(extent) ||
+         resolve_unusual_index(index, extent);
+}
 // Of the last index of this thread that was outside: "indices: expected -5..4, got 7". Until the
 // next one.
 const char* outside_text();
