@@ -250,17 +250,24 @@ const char* Executable::execute(Slot& slot,
   return nullptr;
 }
 
-const char* Executable::run(const RunRequest& request, const Step** where) {
-  team::Hold team(threads_);
-  if (has_primitives_ && !team.has_all_threads()) {
-    if (where != nullptr) *where = plan_.steps.data();
+Executable::Sequence::Sequence(Executable& executable)
+    : executable_(executable), team_(executable.threads_), slot_(executable.acquire()) {}
+
+Executable::Sequence::~Sequence() {
+  executable_.release(slot_);
+}
+
+const char* Executable::Sequence::run(const RunRequest& request, const Step** where) {
+  if (executable_.has_primitives_ && !team_.has_all_threads()) {
+    if (where != nullptr) *where = executable_.plan_.steps.data();
     return "the system gives no more threads";
   }
-  Slot* slot = acquire();
-  fill(*slot, request);
-  const char* error = execute(*slot, team, request, where);
-  release(slot);
-  return error;
+  executable_.fill(*slot_, request);
+  return executable_.execute(*slot_, team_, request, where);
+}
+
+const char* Executable::run(const RunRequest& request, const Step** where) {
+  return Sequence(*this).run(request, where);
 }
 
 }  // namespace tenon::onednn

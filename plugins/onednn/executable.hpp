@@ -16,12 +16,9 @@
 #include <vector>
 
 #include "lowering/lowering.hpp"
+#include "team/team.hpp"
 
 namespace tenon::onednn {
-
-namespace team {
-class Hold;
-}
 
 struct RunRequest {
   std::span<const void* const> inputs;  // dense, row-major, in the graph's order
@@ -56,6 +53,7 @@ class Executable {
   int threads() const { return threads_; }
   // nullptr, or what went wrong, with the step's name in *where. [any thread]
   const char* run(const RunRequest& request, const Step** where = nullptr);
+  class Sequence;
 
  private:
   struct Call;  // one step with addresses
@@ -77,6 +75,21 @@ class Executable {
   std::mutex mutex_;  // guards free_
   std::vector<std::unique_ptr<Slot>> slots_;
   Slot* free_ = nullptr;
+};
+
+// Runs one after the other on one thread, as a loop's: the team and the slot are taken once.
+class Executable::Sequence {
+ public:
+  explicit Sequence(Executable& executable);
+  ~Sequence();
+  Sequence(const Sequence&) = delete;
+  Sequence& operator=(const Sequence&) = delete;
+  const char* run(const RunRequest& request, const Step** where);
+
+ private:
+  Executable& executable_;
+  team::Hold team_;
+  Slot* slot_;
 };
 
 }  // namespace tenon::onednn

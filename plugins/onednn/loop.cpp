@@ -123,12 +123,13 @@ const char* run_loop(const Loop& loop,
   request.cancel = outer.cancel;
   request.span = outer.span;
   request.traced = outer.traced;
+  Executable::Sequence body(*loop.body);
   int64_t i = 0;
   for (; iterations.goes_on(i); ++i) {
     if (outer.is_cancelled != nullptr && outer.is_cancelled(outer.cancel)) return kCancelled;
     iterations.point_at(i);
     request.repeats = i > 0;
-    if (const char* error = loop.body->run(request, where)) return error;
+    if (const char* error = body.run(request, where)) return error;
   }
   iterations.end(i);
   return nullptr;

@@ -108,7 +108,7 @@ Join join_of(Kind kind) {
 
 // Calls f.operator()<kJoin>().
 template <class F>
-decltype(auto) with(Join join, const F& f) {
+auto with_kind(Join join, const F& f) {
   switch (join) {
     case Join::kMax:
       return f.template operator()<Join::kMax>();
@@ -325,8 +325,8 @@ const char* Reduce::run(const kernels::Context& context, void* const* pointers) 
         for (int64_t i = lo; i < hi; ++i)
           out[i] = log_sum_exp(src + outer.offset(i), inner);
       });
-    with(join_of(kind),
-         [&]<Join kJoin>() { run_join<kJoin>(context, *this, outer, inner, src, out); });
+    with_kind(join_of(kind),
+              [&]<Join kJoin>() { run_join<kJoin>(context, *this, outer, inner, src, out); });
   });
   return nullptr;
 }

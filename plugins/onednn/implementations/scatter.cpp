@@ -46,7 +46,7 @@ T joined(T old, T update) {
 
 // Calls f.operator()<kJoin>().
 template <class F>
-decltype(auto) with(Join join, const F& f) {
+auto with_join(Join join, const F& f) {
   switch (join) {
     case Join::kAdd:
       return f.template operator()<Join::kAdd>();
@@ -132,7 +132,7 @@ void lower_elements(Lowering& lowering, int index, const Scatter& s, size_t byte
   auto run = [s, bytes](const kernels::Context&, void* const* pointers) {
     copy_data(pointers, bytes);
     return kernels::visit(s.type, [&]<class T>() -> const char* {
-      return with(s.join, [&]<Join kJoin>() {
+      return with_join(s.join, [&]<Join kJoin>() {
         return scatter_elements<kJoin>(s, pointers[1], static_cast<const T*>(pointers[2]),
                                        static_cast<T*>(pointers[3]));
       });
@@ -150,7 +150,7 @@ void lower_tuples(Lowering& lowering, int index, const Scatter& s, size_t bytes)
     if (const char* wrong = resolve_tuples(s, pointers[1], starts)) return wrong;
     copy_data(pointers, bytes);
     kernels::visit(s.type, [&]<class T>() {
-      with(s.join, [&]<Join kJoin>() {
+      with_join(s.join, [&]<Join kJoin>() {
         scatter_nd<kJoin>(context, starts, width, static_cast<const T*>(pointers[2]),
                           static_cast<T*>(pointers[3]));
       });
