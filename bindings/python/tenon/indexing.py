@@ -138,6 +138,13 @@ def _index(item: Any) -> Value:
     return as_index(index)
 
 
+def _tuples(indices: list[Value]) -> Value:
+    """One tuple for each element of the indices, which are broadcast."""
+    if len({index.shape for index in indices}) > 1:
+        indices = list(f.broadcast_arrays(*indices))
+    return f.stack(indices, axis=-1)
+
+
 def _gather(x: Value, axes: list[int], indices: list[Value], plan: _Plan) -> tuple[Value, int]:
     """x with the axes of the indices, which are broadcast, in place of these; how many they are."""
     rank = len(x.shape)
@@ -145,11 +152,10 @@ def _gather(x: Value, axes: list[int], indices: list[Value], plan: _Plan) -> tup
         at, count = axes[0], len(indices[0].shape)
         x = current().node("Gather", [x, indices[0]], axis=at)
     else:
-        if len({index.shape for index in indices}) > 1:
-            indices = list(f.broadcast_arrays(*indices))
-        at, count = 0, len(indices[0].shape)
+        tuples = _tuples(indices)
+        at, count = 0, len(tuples.shape) - 1
         x = f.permute_dims(x, axes + [axis for axis in range(rank) if axis not in axes])
-        x = current().node("GatherND", [x, f.stack(indices, axis=-1)])
+        x = current().node("GatherND", [x, tuples])
     target = plan.is_new[: plan.front].count(False)
     moved = list(range(at, at + count))
     return f.moveaxis(x, moved, [target + i for i in range(count)]), count
@@ -221,11 +227,9 @@ class Indexed:
 
     def _scattered_rows(self, indices: list[Value], value: Any, reduction: str) -> Any:
         """x with updates where the arrays point along its first axes: whole rows of the others."""
-        if len({index.shape for index in indices}) > 1:
-            indices = list(f.broadcast_arrays(*indices))
-        updates = self._updates(value, indices[0].shape + self._x.shape[len(indices) :])
-        inputs = [self._x, f.stack(indices, axis=-1), updates]
-        return current().node("ScatterND", inputs, reduction=reduction)
+        tuples = _tuples(indices)
+        updates = self._updates(value, tuples.shape[:-1] + self._x.shape[len(indices) :])
+        return current().node("ScatterND", [self._x, tuples, updates], reduction=reduction)
 
     def _updates(self, value: Any, shape: tuple[Any, ...]) -> Value:
         dtype = self._x.dtype

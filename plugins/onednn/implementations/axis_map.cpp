@@ -69,21 +69,6 @@ void copy_rows(const Shapes& s,
   }
 }
 
-using CopyRows = void (*)(
-    const Shapes&, const int64_t*, const void*, const void*, std::pair<int64_t, int64_t>, void*);
-CopyRows copy_rows_of(int64_t element_bytes) {
-  switch (element_bytes) {
-    case 1:
-      return copy_rows<uint8_t>;
-    case 2:
-      return copy_rows<uint16_t>;
-    case 4:
-      return copy_rows<uint32_t>;
-    default:
-      return copy_rows<uint64_t>;
-  }
-}
-
 const char* run(const Shapes& s,
                 const kernels::Context& context,
                 const int64_t* entries,
@@ -93,11 +78,14 @@ const char* run(const Shapes& s,
   int64_t rows = 1;
   for (size_t axis = 0; axis + 1 < s.to.size(); ++axis)
     rows *= s.to[axis];
-  kernels::parallel_for(context.parallel, rows, kernels::grain_rows(s.to.back() * s.element_bytes),
-                        [&, copy = copy_rows_of(s.element_bytes)](int64_t lo, int64_t hi) {
-                          copy(s, entries, src_dst[0], filler == nullptr ? kZero : filler, {lo, hi},
-                               src_dst[1]);
-                        });
+  kernels::visit_width(s.element_bytes, [&]<class T>() {
+    kernels::parallel_for(context.parallel, rows,
+                          kernels::grain_rows(s.to.back() * s.element_bytes),
+                          [&](int64_t lo, int64_t hi) {
+                            copy_rows<T>(s, entries, src_dst[0], filler == nullptr ? kZero : filler,
+                                         {lo, hi}, src_dst[1]);
+                          });
+  });
   return nullptr;
 }
 

@@ -74,19 +74,11 @@ const char* gather_elements(const Places& p,
                             void* const* pointers) {
   const int64_t n = std::max<int64_t>(1, p.index_dims.back());
   FirstOutside outside;
-  kernels::parallel_for(context.parallel, element_count(p.index_dims) / n,
-                        kernels::grain_rows(16 * n), [&](int64_t lo, int64_t hi) {
-                          switch (p.element_bytes) {
-                            case 1:
-                              return gather_rows<uint8_t>(p, lo, hi, pointers, &outside);
-                            case 2:
-                              return gather_rows<uint16_t>(p, lo, hi, pointers, &outside);
-                            case 4:
-                              return gather_rows<uint32_t>(p, lo, hi, pointers, &outside);
-                            default:
-                              return gather_rows<uint64_t>(p, lo, hi, pointers, &outside);
-                          }
-                        });
+  kernels::visit_width(p.element_bytes, [&]<class T>() {
+    kernels::parallel_for(
+        context.parallel, element_count(p.index_dims) / n, kernels::grain_rows(16 * n),
+        [&](int64_t lo, int64_t hi) { gather_rows<T>(p, lo, hi, pointers, &outside); });
+  });
   return outside.text([&](int64_t i) { along_axis(p, pointers[1], i); });
 }
 

@@ -89,6 +89,21 @@ decltype(auto) visit(ElementType type, const F& f) {
   }
 }
 
+// f.template operator()<T>() for an unsigned integer as wide as an element, as which it is moved.
+template <class F>
+decltype(auto) visit_width(int64_t element_bytes, const F& f) {
+  switch (element_bytes) {
+    case 1:
+      return f.template operator()<uint8_t>();
+    case 2:
+      return f.template operator()<uint16_t>();
+    case 4:
+      return f.template operator()<uint32_t>();
+    default:
+      return f.template operator()<uint64_t>();
+  }
+}
+
 constexpr bool is_real(ElementType type) {
   return type <= ElementType::kF16 || type == ElementType::kF64;
 }

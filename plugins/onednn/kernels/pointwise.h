@@ -123,6 +123,14 @@ class PointwisePlan {
                             uint32_t output,
                             const PointwiseOperand* inputs,
                             float* arena) const;
+  // The tiles lie behind the constants and scalars.
+  float* tile(float* arena, int64_t index) const { return arena + fixed_floats() + index * pitch_; }
+  void interpret_tile(const Frame& frame,
+                      int64_t at,
+                      int64_t n,
+                      const PointwiseOperand* inputs,
+                      float* arena,
+                      bool is_direct) const;
   void run_code_of_tile(const Frame& frame,
                         int64_t at,
                         int64_t n,

@@ -102,13 +102,13 @@ PointwiseOperand PointwisePlan::load_input(
                  [&](int64_t offset, int64_t, int64_t) { data += offset; });
     return {data, 1};
   }
-  float* tile = arena + fixed_floats() + (n_tiles_used_ + i) * pitch_;
+  float* loaded = tile(arena, n_tiles_used_ + i);
   // The phase of what the tile holds; a longer load of the same phase serves as well.
   const int64_t phase = edge.is_periodic ? at % inner : -1;
-  if (phase >= 0 && phase == loaded_at[i]) return {tile, 1};
-  load_rows(frame, i, at, n, tile);
+  if (phase >= 0 && phase == loaded_at[i]) return {loaded, 1};
+  load_rows(frame, i, at, n, loaded);
   if (n == tile_) loaded_at[i] = phase;
-  return {tile, 1};
+  return {loaded, 1};
 }
 
 bool PointwisePlan::streams(const Edge& edge) const {
@@ -130,7 +130,7 @@ PointwiseOperand PointwisePlan::resolve(Operand operand,
                                         const PointwiseOperand* inputs,
                                         float* arena) const {
   if (operand.place == Place::kInput) return inputs[operand.index];
-  if (operand.place == Place::kTile) return {arena + fixed_floats() + operand.index * pitch_, 1};
+  if (operand.place == Place::kTile) return {tile(arena, operand.index), 1};
   return {arena + operand.index * kSplatFloats, 0};
 }
 
@@ -138,7 +138,7 @@ PointwiseOperand PointwisePlan::computed(const Frame& frame,
                                          uint32_t output,
                                          const PointwiseOperand* inputs,
                                          float* arena) const {
-  if (has_code(*frame.table)) return {arena + fixed_floats() + (code_tiles_ + output) * pitch_, 1};
+  if (has_code(*frame.table)) return {tile(arena, code_tiles_ + output), 1};
   return resolve(outputs_[output].value, inputs, arena);
 }
 
@@ -148,8 +148,7 @@ void PointwisePlan::store_outputs(const Frame& frame,
                                   const PointwiseOperand* inputs,
                                   float* arena,
                                   bool is_direct) const {
-  float* spare =
-      arena + fixed_floats() + (n_tiles_used_ + static_cast<int64_t>(inputs_.size())) * pitch_;
+  float* spare = tile(arena, n_tiles_used_ + static_cast<int64_t>(inputs_.size()));
   for (uint32_t i = 0; i < outputs_.size(); ++i) {
     if (is_direct && i == direct_) continue;
     const PointwiseOperand value = computed(frame, i, inputs, arena);
@@ -169,11 +168,27 @@ void PointwisePlan::run_code_of_tile(const Frame& frame,
     pointers[i] = const_cast<float*>(inputs[i].data);
   for (uint32_t i = 0; i < outputs_.size(); ++i) {
     const bool is_in_place = is_direct && i == direct_;
-    pointers[inputs_.size() + i] = is_in_place
-                                       ? static_cast<float*>(frame.targets[i]) + at
-                                       : arena + fixed_floats() + (code_tiles_ + i) * pitch_;
+    pointers[inputs_.size() + i] =
+        is_in_place ? static_cast<float*>(frame.targets[i]) + at : tile(arena, code_tiles_ + i);
   }
   generated_->run(pointers.data(), n, false);
+}
+
+void PointwisePlan::interpret_tile(const Frame& frame,
+                                   int64_t at,
+                                   int64_t n,
+                                   const PointwiseOperand* inputs,
+                                   float* arena,
+                                   bool is_direct) const {
+  const int64_t n_vectors = (n + frame.lanes - 1) / frame.lanes;
+  for (const Instruction& step : code_) {
+    float* dst = tile(arena, step.tile);
+    if (is_direct && &step == &code_.back()) {
+      dst = static_cast<float*>(frame.targets[static_cast<uint64_t>(direct_)]) + at;
+    }
+    frame.ops->op[step.op](dst, resolve(step.a, inputs, arena), resolve(step.b, inputs, arena),
+                           resolve(step.c, inputs, arena), n_vectors);
+  }
 }
 
 void PointwisePlan::run_tiles(const Frame& frame, int64_t lo, int64_t hi) const {
@@ -182,27 +197,16 @@ void PointwisePlan::run_tiles(const Frame& frame, int64_t lo, int64_t hi) const 
   PointwiseOperand inputs[kMaxInputs];
   std::fill_n(loaded_at, inputs_.size(), -1);
   load_constants_and_scalars(frame, arena);
+  const auto compute =
+      has_code(*frame.table) ? &PointwisePlan::run_code_of_tile : &PointwisePlan::interpret_tile;
   for (int64_t t = lo; t < hi; ++t) {
     const int64_t at = t * tile_;
     const int64_t n = std::min(tile_, count_ - at);
     for (uint32_t i = 0; i < inputs_.size(); ++i) {
       inputs[i] = load_input(frame, i, at, n, arena, loaded_at);
     }
-    const int64_t n_vectors = (n + frame.lanes - 1) / frame.lanes;
     const bool is_direct = direct_ >= 0 && n % frame.lanes == 0;
-    if (has_code(*frame.table)) {
-      run_code_of_tile(frame, at, n, inputs, arena, is_direct);
-      store_outputs(frame, at, n, inputs, arena, is_direct);
-      continue;
-    }
-    for (const Instruction& step : code_) {
-      float* dst = arena + fixed_floats() + step.tile * pitch_;
-      if (is_direct && &step == &code_.back()) {
-        dst = static_cast<float*>(frame.targets[static_cast<uint64_t>(direct_)]) + at;
-      }
-      frame.ops->op[step.op](dst, resolve(step.a, inputs, arena), resolve(step.b, inputs, arena),
-                             resolve(step.c, inputs, arena), n_vectors);
-    }
+    (this->*compute)(frame, at, n, inputs, arena, is_direct);
     store_outputs(frame, at, n, inputs, arena, is_direct);
   }
 }
