@@ -61,6 +61,13 @@ Signal spectrum_of(const Dft& dft, Signal x, int64_t n) {
   return y;
 }
 
+Status check_components(const Dim& components, const char* of) {
+  if (components.known() && !components.is(1) && !components.is(2))
+    return invalid(cat(of, ": expected 1 or 2 components along the last axis, got ",
+                       *components.value));
+  return {};
+}
+
 Status dft_shape(EditView edit, Node node) {
   Type x = node.input(0).type();
   Dft dft = dft_of(node);
@@ -69,6 +76,7 @@ Status dft_shape(EditView edit, Node node) {
     return set_output(edit, node, 0, unranked(x.dtype));
   TN_TRY(axis, axis_in(node.input(2) ? stated->at(0) : -2, x.rank()));
   Dims out = dims_of(x);
+  TN_CHECK(check_components(out.back(), "x"));
   Dim length = out[static_cast<size_t>(axis)];
   if (node.input(1)) {
     std::optional<Dims> given = contents(node.input(1));
@@ -138,9 +146,10 @@ Status dft_batch(Batching& b) {
 
 Status dft_ref(const Call& call) {
   std::vector<int64_t> shape = to_vector(call.shape(0));
-  int64_t components = shape.empty() ? 0 : shape.back();
-  if (shape.size() < 2 || (components != 1 && components != 2))
-    return invalid("x: expected signals whose last axis has 1 or 2 components");
+  if (shape.size() < 2)
+    return invalid(cat("x: expected two axes or more, got ", shape.size()));
+  const int64_t components = shape.back();
+  TN_CHECK(check_components(components, "x"));
   TN_TRY(axis, axis_in(call.has(2) ? read_ints(call.in(2)).at(0) : -2, shape.size()));
   if (axis + 1 == static_cast<int64_t>(shape.size()))
     return invalid("axis: expected another than the last, which has the components");
@@ -196,6 +205,7 @@ Result<Node> dft_sample(EditView edit, uint64_t seed) {
 Status stft_shape(EditView edit, Node node) {
   Type x = node.input(0).type(), window = node.input(2).type();
   Dims in = x.ranked && x.rank() == 3 ? dims_of(x) : Dims(3);
+  TN_CHECK(check_components(in[2], "signal"));
   Dim length = in[1];
   if (node.input(3)) {
     std::optional<Dims> given = contents(node.input(3));
@@ -205,6 +215,8 @@ Status stft_shape(EditView edit, Node node) {
   }
   Dim frames, bins = length;
   std::optional<std::vector<int64_t>> step = known_ints(node.input(1));
+  if (length.known() && in[1].known() && (*length.value < 1 || length.value > in[1].value))
+    return invalid(cat("frame_length: expected 1 to ", *in[1].value, ", got ", *length.value));
   if (step && step->size() == 1 && step->at(0) > 0 && length.known() && in[1].known())
     frames = (*in[1].value - *length.value) / step->at(0) + 1;
   if (node.attr_int("onesided", 1)) bins = length.known() ? Dim(*length.value / 2 + 1) : Dim();
@@ -213,8 +225,8 @@ Status stft_shape(EditView edit, Node node) {
 
 Status stft_ref(const Call& call) {
   std::span<const int64_t> shape = call.shape(0);
-  if (shape.size() != 3 || (shape[2] != 1 && shape[2] != 2))
-    return invalid("signal: expected [n, s, 1 or 2]");
+  if (shape.size() != 3) return invalid("signal: expected [n, s, 1 or 2]");
+  TN_CHECK(check_components(shape[2], "signal"));
   int64_t step = read_ints(call.in(1)).at(0), length = shape[1], components = shape[2];
   if (call.has(2)) length = element_count(call.in(2));
   if (call.has(3)) length = read_ints(call.in(3)).at(0);
