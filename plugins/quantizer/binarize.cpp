@@ -25,6 +25,7 @@
 #include "graph_outputs.hpp"
 #include "signs.hpp"
 #include "stages.hpp"
+#include "storage.hpp"
 #include "trained_weight.hpp"
 
 namespace tenon::quantizer {

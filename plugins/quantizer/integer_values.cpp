@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "role.hpp"
+
 namespace tenon::quantizer {
 namespace {
 

@@ -9,6 +9,7 @@ import circles
 import cxx_functions
 import dangling
 import functions
+import includes
 import intrinsics
 import jumps
 import machine_paths
@@ -26,6 +27,7 @@ GATES = [
     circles,
     dangling,
     functions,
+    includes,
     intrinsics,
     jumps,
     machine_paths,
@@ -398,3 +400,18 @@ def test_a_view_of_a_string_that_dies_is_named(tree):
         tree, "plugins/ops/tanh.cpp", 'void f() {\n  const std::string_view x = o.text("a");\n}\n'
     )
     assert "tanh.cpp:2: x views what text() gives" in only(dangling.violations(tree))
+
+
+def test_a_function_is_called_through_an_include(tree):
+    write(tree, "plugins/ops/near.hpp", "int nearest(int x);\n")
+    write(tree, "plugins/ops/floor.cpp", "int f() { return nearest(1); }\n")
+    found = only(includes.violations(tree))
+    assert "plugins/ops/floor.cpp:1: calls nearest()" in found and "plugins/ops/near.hpp" in found
+
+    write(tree, "plugins/ops/far.hpp", '#include "near.hpp"\n')
+    write(tree, "plugins/ops/floor.cpp", '#include "far.hpp"\nint f() { return nearest(1); }\n')
+    assert includes.violations(tree) == []
+
+    own = "static int nearest(int x) { return x; }\nint f() { return nearest(1); }\n"
+    write(tree, "plugins/ops/floor.cpp", own)
+    assert includes.violations(tree) == []

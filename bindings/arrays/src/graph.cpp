@@ -4,6 +4,7 @@
 
 #include <deque>
 
+#include "call.hpp"
 #include "tenon/half.hpp"
 
 namespace tenon::arrays {

@@ -57,13 +57,57 @@ Values tensordot(Call& c) {
   return product("Einsum", {c[0], c[1]}, {{"equation", cat(names[0], ",", names[1], "->", kept)}});
 }
 
+// Sums of products of x with y in reverse, which slides over it: a convolution of one channel.
+Values convolve(Call& c) {
+  Value x = c[0], y = c[1];
+  for (const Value& v : {x, y})
+    if (v.rank() != 1 || v.size_of(0) < 1)
+      invalid(cat("convolve: expected vectors of one element at least, got ", v.text()));
+  if (x.size_of(0) < y.size_of(0)) std::swap(x, y);
+  const int64_t reach = y.size_of(0) - 1;
+  const std::string mode = c.text(2);
+  if (mode != "full" && mode != "same" && mode != "valid")
+    invalid(cat("convolve: mode: expected 'full', 'same' or 'valid', got '", mode, "'"));
+  const int64_t before = mode == "full" ? reach : mode == "same" ? reach - reach / 2 : 0;
+  const int64_t behind = mode == "full" ? reach : mode == "same" ? reach / 2 : 0;
+  auto one = [&](int64_t i) { return c.graph.integers({{i}}); };
+  Value reversed = node("Slice", {y, one(-1), one(-INT64_MAX), one(0), one(-1)});
+  Value made = node("Conv", {reshape(x, {1, 1, -1}), reshape(reversed, {1, 1, -1})},
+                    {{"pads", {before, behind}}});
+  return reshape(made, {-1});
+}
+
+// Axes of a and of b in turn, then each pair of them as one.
+Values kron(Call& c) {
+  std::vector<Value> sides = {c[0], c[1]};
+  const int64_t rank = std::max(sides[0].rank(), sides[1].rank());
+  std::vector<int64_t> dims(static_cast<size_t>(rank), 1);
+  for (size_t side : {0u, 1u}) {
+    Value& x = sides[side];
+    while (x.rank() < rank)
+      x = expand_dims(x, 0);
+    for (int64_t axis = 0; axis < rank; ++axis) {
+      dims[static_cast<size_t>(axis)] *= x.size_of(2 * axis);
+      x = expand_dims(x, 2 * axis + (side == 0 ? 1 : 0));
+    }
+  }
+  return reshape(product("Mul", sides), dims);
+}
+
 const Function kRows[] = {
+    {"convolve(x: together float, y: together float, mode: text = \"full\")", "",
+     "The discrete convolution of two vectors: of all places where they overlap (\"full\"), of as "
+     "many as the longer one has (\"same\"), or of those where the shorter one lies within it "
+     "(\"valid\").",
+     "", convolve},
     {"einsum(equation: text, *arrays: together)", "",
      "Sums of products, as \"bij,bjk->bik\" says: letters that the result lacks are summed.", "",
      [](Call& c) -> Values {
        if (c.list(1).empty()) invalid("einsum: arrays: expected one at least");
        return product("Einsum", c.list(1), {{"equation", c.text(0)}});
      }},
+    {"kron(a: together number, b: together number)", "",
+     "The Kronecker product: b times each element of a, block by block.", "", kron},
     {"matmul(a: together, b: together)", "",
      "[..., m, k] times [..., k, n] is [..., m, n]; leading axes are broadcast.", "",
      [](Call& c) -> Values { return product("MatMul", c.inputs()); }},

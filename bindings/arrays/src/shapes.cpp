@@ -159,6 +159,42 @@ Values flip(Call& c) {
   return node("Slice", {c[0], all(-1), all(-INT64_MAX), c.graph.integers(axes), all(-1)});
 }
 
+// What one entry of pad_width says: as many on both sides, or before and behind.
+std::pair<int64_t, int64_t> width_of(const Json& entry) {
+  if (entry.is_number_integer()) return {entry, entry};
+  const bool is_pair = entry.is_array() && entry.size() == 2 && entry[0].is_number_integer() &&
+                       entry[1].is_number_integer();
+  if (!is_pair)
+    invalid(cat("pad: pad_width: expected a whole number or two of them, got ", cxx::dump(entry)));
+  return {entry[0], entry[1]};
+}
+
+Values pad(Call& c) {  // x, pad_width, mode, constant_values
+  const Json& widths = c.json(1);
+  const std::string mode = c.text(2);
+  constexpr const char* kModes[] = {"constant", "edge", "reflect", "wrap"};
+  if (std::find(std::begin(kModes), std::end(kModes), mode) == std::end(kModes))
+    invalid(cat("pad: mode: expected 'constant', 'edge', 'reflect' or 'wrap', got '", mode, "'"));
+  const bool is_each = widths.is_array() && !widths.empty() && widths[0].is_array();
+  const auto rank = static_cast<size_t>(c[0].rank());
+  if (is_each && widths.size() != rank && widths.size() != 1)
+    invalid(cat("pad: pad_width: expected a pair for each of ", rank, " axes, got ",
+                cxx::dump(widths)));
+  std::vector<int64_t> pads(2 * rank);
+  for (size_t axis = 0; axis < rank; ++axis) {
+    auto [before, behind] = width_of(!is_each             ? widths
+                                     : widths.size() == 1 ? widths[0]
+                                                          : widths[axis]);
+    if (before < 0 || behind < 0)
+      invalid(cat("pad: pad_width: expected numbers from 0, got ", cxx::dump(widths)));
+    pads[axis] = before;
+    pads[rank + axis] = behind;
+  }
+  std::vector<Value> inputs = {c[0], c.graph.integers(pads)};
+  if (mode == "constant") inputs.push_back(c.scalar(c.json(3), c[0].dtype));
+  return c.graph.nodes("Pad", inputs, {{"mode", mode}});
+}
+
 const Function kRows[] = {
     {"broadcast_arrays(*arrays) -> tuple", "",
      "The arrays, each repeated to the shape that all of them have together.", "",
@@ -174,6 +210,13 @@ const Function kRows[] = {
     {"matrix_transpose(x)", "", "[..., m, n] becomes [..., n, m].", "", matrix_transpose},
     {"moveaxis(x, source: axes, destination: axes)", "",
      "One axis moved, or several, the others in their order.", "", moveaxis},
+    {"pad(x, pad_width: plain, mode: text = \"constant\", constant_values: scalar = 0)", "",
+     "x with more elements at the ends of its axes. pad_width: a number for all ends, a pair "
+     "(before, "
+     "behind) for all axes, or a pair for each axis. mode: \"constant\", \"edge\" (repeats the "
+     "last "
+     "element), \"reflect\" (without repeating it) or \"wrap\".",
+     "", pad},
     {"permute_dims(x, axes: axes)", "", "Axis i of the result is axis axes[i] of x.", "",
      [](Call& c) -> Values { return permute(c[0], c.axes(1, c[0].rank())); }},
     {"repeat(x, repeats: ints, axis: int = none)", "",

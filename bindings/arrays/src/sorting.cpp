@@ -52,16 +52,44 @@ Value bisected(const Value& ordered, const Value& x, int64_t n, bool is_left) {
   return cast(found, TN_I64);
 }
 
+// How many elements of the ordered vector lie before each of x.
+Value places(const Value& ordered, const Value& x, bool is_left) {
+  constexpr int64_t kFew = 16;  // are compared at once
+  const bool is_known = ordered.ranked && ordered.dims[0] != TN_DIM_UNKNOWN && x.ranked;
+  if (is_known && ordered.dims[0] > kFew) return bisected(ordered, x, ordered.dims[0], is_left);
+  Value before = lies_before(ordered, expand_dims(x, x.rank()), is_left);
+  return reduce("ReduceSum", cast(before, TN_I64), {-1}, false);
+}
+
 Values searchsorted(Call& c) {
   std::string side = c.text(2);
   if (side != "left" && side != "right")
     invalid(cat("searchsorted: side: expected 'left' or 'right', got '", side, "'"));
-  constexpr int64_t kFew = 16;  // are compared at once
-  const bool is_left = side == "left";
-  const bool is_known = c[0].ranked && c[0].dims[0] != TN_DIM_UNKNOWN && c[1].ranked;
-  if (is_known && c[0].dims[0] > kFew) return bisected(c[0], c[1], c[0].dims[0], is_left);
-  Value before = lies_before(c[0], expand_dims(c[1], c[1].rank()), is_left);
-  return reduce("ReduceSum", cast(before, TN_I64), {-1}, false);
+  return places(c[0], c[1], side == "left");
+}
+
+// On the line between the two points around x; the first and last value outside of all points.
+Values interp(Call& c) {  // x, xp, fp
+  const Value &x = c[0], &xp = c[1], &fp = c[2];
+  if (xp.rank() != 1 || xp.size_of(0) < 2)
+    invalid(cat("interp: xp: expected a vector of two points at least, got ", xp.text()));
+  if (fp.dims != xp.dims)
+    invalid(
+        cat("interp: fp: expected as many values as points, got ", fp.text(), " and ", xp.text()));
+  const int64_t last = xp.size_of(0) - 1;
+  auto index = [&](int64_t i) { return c.graph.number(i, TN_I64); };
+  const Value found = places(xp, x, false);
+  const Value upper = node("Clip", {found, index(1), index(last)});
+  const Value lower = upper - index(1);
+  auto at = [](const Value& points, const Value& i) {
+    return node("Gather", {points, i}, {{"axis", 0}});
+  };
+  const Value x0 = at(xp, lower), width = at(xp, upper) - x0;
+  const Value y0 = at(fp, lower), rise = at(fp, upper) - y0;
+  const Value made = y0 + (x - x0) * (rise / where(eq(width, 0), 1 + 0 * width, width));
+  const Value first = at(fp, index(0)), end = at(fp, index(last));
+  const Value inside = where(node("GreaterOrEqual", {x, at(xp, index(last))}), end, made);
+  return where(lt(x, at(xp, index(0))), first, inside);
 }
 
 Values nonzero(Call& c) {
@@ -84,6 +112,10 @@ const Function kRows[] = {
     {"argsort(x, axis: int = -1, descending: flag = false, stable: flag = true)", "",
      "The indices that sort along axis, int64; the sort is stable.", "",
      [](Call& c) -> Values { return all_ordered(c)[1]; }},
+    {"interp(x: together float, xp: together float, fp: together float)", "",
+     "The piecewise linear function through the points (xp, fp), xp in increasing order, at x; "
+     "outside of them the first or the last value.",
+     "", interp},
     {"nonzero(x) -> tuple", "",
      "The indices of all elements that are not 0: for each axis one vector, int64.", "", nonzero},
     {"searchsorted(x1: together number, x2: together number, side: text = \"left\")", "",

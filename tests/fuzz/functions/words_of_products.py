@@ -51,6 +51,24 @@ def _tensordot(pool: Pool) -> Drawn:
 word("tensordot", _tensordot)
 
 
+def _convolve(pool: Pool) -> Drawn:
+    x = pool.pick("f", lambda value: value.ndim == 1 and len(value) > 0)
+    y = pool.pick("f", lambda value: value.ndim == 1 and len(value) > 0)
+    return None if x is None else ((x, y), {"mode": pool.one(["full", "same", "valid"])})
+
+
+word("convolve", _convolve)
+
+
+def _kron(pool: Pool) -> Drawn:
+    a = pool.pick("f", lambda value: value.ndim < 3 and value.size < 10)
+    b = None if a is None else pool.pick("f", lambda value: value.ndim < 3 and value.size < 10)
+    return None if b is None else ((a, b), {})
+
+
+word("kron", _kron)
+
+
 def _vecdot(pool: Pool) -> Drawn:
     a = pool.pick("f", lambda value: value.ndim > 0)
     if a is None:
