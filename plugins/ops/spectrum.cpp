@@ -63,8 +63,8 @@ Signal spectrum_of(const Dft& dft, Signal x, int64_t n) {
 
 Status check_components(const Dim& components, const char* of) {
   if (components.known() && !components.is(1) && !components.is(2))
-    return invalid(cat(of, ": expected 1 or 2 components along the last axis, got ",
-                       *components.value));
+    return invalid(
+        cat(of, ": expected 1 or 2 components along the last axis, got ", *components.value));
   return {};
 }
 
@@ -146,8 +146,7 @@ Status dft_batch(Batching& b) {
 
 Status dft_ref(const Call& call) {
   std::vector<int64_t> shape = to_vector(call.shape(0));
-  if (shape.size() < 2)
-    return invalid(cat("x: expected two axes or more, got ", shape.size()));
+  if (shape.size() < 2) return invalid(cat("x: expected two axes or more, got ", shape.size()));
   const int64_t components = shape.back();
   TN_CHECK(check_components(components, "x"));
   TN_TRY(axis, axis_in(call.has(2) ? read_ints(call.in(2)).at(0) : -2, shape.size()));

@@ -4,8 +4,9 @@
 
 #include <deque>
 
-#include "call.hpp"
 #include "tenon/half.hpp"
+
+#include "call.hpp"
 
 namespace tenon::arrays {
 

@@ -397,9 +397,11 @@ word(
     "bincount",
     _bincount,
     lambda lib, x, weights, n: lib.bincount(_within(lib, x, n), n, weights),
-    plain=lambda lib, x, weights, n: lib.bincount(_within(lib, x, n), weights, minlength=n)[:n]
-    if lib.module is np
-    else lib.bincount(_within(lib, x, n), weights, length=n),
+    plain=lambda lib, x, weights, n: (
+        lib.bincount(_within(lib, x, n), weights, minlength=n)[:n]
+        if lib.module is np
+        else lib.bincount(_within(lib, x, n), weights, length=n)
+    ),
     weight=0.5,
 )
 
