@@ -2,6 +2,8 @@
 // Col2Im: windows added up to the image that they are of.
 #include <algorithm>
 
+#include "tenon/wrapping.hpp"
+
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
@@ -77,9 +79,9 @@ Status col2im_ref(const Call& call) {
             inside = inside && i >= 0 && i < image[d];
             at += i * steps[d];
           }
-          if (inside)
-            sums[static_cast<size_t>(at)] +=
-                static_cast<Wide<T>>(call.data<T>(0)[(p * taps + k) * count + w]);
+          if (!inside) continue;
+          Wide<T>& sum = sums[static_cast<size_t>(at)];
+          sum = wrapping_add(sum, static_cast<Wide<T>>(call.data<T>(0)[(p * taps + k) * count + w]));
         }
       }
       for (int64_t i = 0; i < plane; ++i)
