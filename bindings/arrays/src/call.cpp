@@ -216,14 +216,14 @@ Values Call::run() {
 }
 
 int64_t Call::integer(size_t i) const {
-  if (!given_[i].is_number_integer()) refuse(i, "a whole number");
+  if (!is_whole(given_[i])) refuse(i, "a whole number");
   return given_[i].get<int64_t>();
 }
 std::vector<int64_t> Call::ints(size_t i) const {
-  if (given_[i].is_number_integer()) return {given_[i].get<int64_t>()};
+  if (is_whole(given_[i])) return {given_[i].get<int64_t>()};
   bool are = given_[i].is_array() || (given_[i].is_object() && given_[i].empty());
   for (const Json& one : given_[i])
-    are = are && one.is_number_integer();
+    are = are && is_whole(one);
   if (!are) refuse(i, "whole numbers");
   if (given_[i].is_object()) return {};  // an empty table of Lua
   return given_[i].get<std::vector<int64_t>>();

@@ -103,6 +103,7 @@ class Call {
 };
 
 int64_t axis_of(int64_t axis, int64_t rank);
+bool is_whole(const Json& number);  // an integer of at most 63 bits and its sign
 
 // Bodies of several rows, with the row's operator.
 Values rounded(Call& c);  // whole numbers and truth values stay what they are

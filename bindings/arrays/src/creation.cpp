@@ -27,7 +27,7 @@ Values filled_like(Call& c) {
 
 // first + i*step, whole where both are.
 Value sequence(const Call& c, const Json& first, const Json& step, int64_t count, uint32_t dtype) {
-  bool whole = first.is_number_integer() && step.is_number_integer();
+  bool whole = is_whole(first) && is_whole(step);
   std::vector<Json> elements;
   for (int64_t i = 0; i < count; ++i) {
     if (whole) {
@@ -51,7 +51,7 @@ Values arange(Call& c) {
   if (step == 0) invalid("arange: step: expected a number other than 0");
   double count = std::ceil((last.get<double>() - first.get<double>()) / step.get<double>());
   const int64_t n = counted("arange", count < 0 ? 0 : count);
-  bool whole = first.is_number_integer() && last.is_number_integer() && step.is_number_integer();
+  bool whole = is_whole(first) && is_whole(last) && is_whole(step);
   uint32_t dtype = c.dtype(3, whole ? TN_I64 : TN_F32);
   return sequence(c, first, step, n, dtype);
 }

@@ -43,7 +43,7 @@ Value transformed(
   Value in = from_real ? expand_dims(x, x.rank()) : x;
   std::optional<int64_t> n;
   if (!length.is_null()) {
-    if (!length.is_number_integer() || length.get<int64_t>() < 1)
+    if (!is_whole(length) || length.get<int64_t>() < 1)
       invalid(cat("fft: n: expected a whole number from 1, got ", cxx::dump(length)));
     n = length.get<int64_t>();
   } else if (t.norm != "backward" || (to_real && in.dims[static_cast<size_t>(axis)] >= 0)) {

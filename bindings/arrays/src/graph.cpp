@@ -64,7 +64,7 @@ struct Attributes {
  private:
   tn_any read(const Json& given) {
     if (given.is_object()) return {TN_ANY_DTYPE, 0, 1, {.u = given["dtype"].get<uint32_t>()}};
-    if (given.is_number_integer()) return {TN_ANY_I64, 0, 1, {.i = given.get<int64_t>()}};
+    if (is_whole(given)) return {TN_ANY_I64, 0, 1, {.i = given.get<int64_t>()}};
     if (given.is_number()) return {TN_ANY_F64, 0, 1, {.f = given.get<double>()}};
     if (given.is_string()) {
       const std::string& text = texts_.emplace_back(given.get<std::string>());
@@ -77,14 +77,23 @@ struct Attributes {
   std::deque<std::vector<int64_t>> ints_;
 };
 
+// JSON's integers as they are: a double does not hold all of 64 bits. What needs more than 63 of
+// them is unsigned there.
+void store_whole(void* data, bool is_unsigned, int64_t i, const Json& number) {
+  const bool fits =
+      is_unsigned ? !is_whole(number) || number.get<int64_t>() >= 0 : is_whole(number);
+  if (!fits) invalid(cat("expected a number that the element type can hold, got ", number.dump()));
+  static_cast<uint64_t*>(data)[i] = number.get<uint64_t>();
+}
+
 void store(void* data, uint32_t dtype, int64_t i, const Json& number) {
   double real = number.is_boolean() ? number.get<bool>() : number.get<double>();
   if (dtype == TN_BF16) {
     static_cast<uint16_t*>(data)[i] = bfloat_of_float(static_cast<float>(real));
   } else if (dtype == TN_F16) {
     static_cast<uint16_t*>(data)[i] = half_of_float(static_cast<float>(real));
-  } else if (dtype == TN_I64 && number.is_number_integer()) {  // large ones are no doubles
-    static_cast<int64_t*>(data)[i] = number.get<int64_t>();
+  } else if ((dtype == TN_I64 || dtype == TN_U64) && number.is_number_integer()) {
+    store_whole(data, dtype == TN_U64, i, number);
   } else {
     cxx::store_number(data, dtype, i, real);
   }
@@ -162,6 +171,11 @@ Value Graph::number(const Json& number, uint32_t dtype) {
   return value(at->second);
 }
 
+bool is_whole(const Json& number) {
+  return number.is_number_integer() &&
+         !(number.is_number_unsigned() && number.get<uint64_t>() > uint64_t{INT64_MAX});
+}
+
 Value Graph::typed(const Value& x, uint32_t dtype) {
   auto given = numbers_.find(x.id);
   return x.weak && given != numbers_.end() ? number(given->second, dtype) : cast(x, dtype);
@@ -194,7 +208,8 @@ uint32_t together(uint32_t a, uint32_t b) {
 }
 
 uint32_t with_number(uint32_t dtype, const Json& number) {
-  uint32_t own = number.is_boolean() ? TN_BOOL : number.is_number_integer() ? TN_I64 : TN_F32;
+  const uint32_t whole = is_whole(number) ? TN_I64 : TN_U64;
+  uint32_t own = number.is_boolean() ? TN_BOOL : number.is_number_integer() ? whole : TN_F32;
   if (dtype == TN_DTYPE_NONE || dtype == own) return own;
   if (number.is_boolean() || cxx::is_float(dtype)) return dtype;
   return number.is_number_integer() && dtype != TN_BOOL ? dtype : own;

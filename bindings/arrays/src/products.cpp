@@ -32,7 +32,7 @@ Values tensordot(Call& c) {
   int64_t ranks[] = {c[0].rank(), c[1].rank()};
   Json axes = c.json(2);
   std::vector<int64_t> summed[2];
-  if (axes.is_number_integer()) {
+  if (is_whole(axes)) {
     for (int64_t i = 0; i < axes.get<int64_t>(); ++i) {
       summed[0].push_back(axis_of(i - axes.get<int64_t>(), ranks[0]));
       summed[1].push_back(axis_of(i, ranks[1]));

@@ -22,7 +22,7 @@ Values reshaped(Call& c) {
   bool has_rest = std::find(dims.begin(), dims.end(), Json(-1)) != dims.end();
   std::vector<int64_t> sizes;
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (!is_symbol(dims[i]) && !dims[i].is_number_integer())
+    if (!is_symbol(dims[i]) && !is_whole(dims[i]))
       invalid(cat("reshape: shape: expected whole numbers, got ", cxx::dump(dims[i])));
     bool is_kept = is_symbol(dims[i]) && (symbols > 1 || has_rest);
     if (is_kept &&
@@ -161,9 +161,9 @@ Values flip(Call& c) {
 
 // What one entry of pad_width says: as many on both sides, or before and behind.
 std::pair<int64_t, int64_t> width_of(const Json& entry) {
-  if (entry.is_number_integer()) return {entry, entry};
-  const bool is_pair = entry.is_array() && entry.size() == 2 && entry[0].is_number_integer() &&
-                       entry[1].is_number_integer();
+  if (is_whole(entry)) return {entry, entry};
+  const bool is_pair =
+      entry.is_array() && entry.size() == 2 && is_whole(entry[0]) && is_whole(entry[1]);
   if (!is_pair)
     invalid(cat("pad: pad_width: expected a whole number or two of them, got ", cxx::dump(entry)));
   return {entry[0], entry[1]};

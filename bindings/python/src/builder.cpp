@@ -82,11 +82,15 @@ class Attribute {
 
 using arrays::Json;
 
-// What 64 bits do not hold is a number all the same, as it is beside floating-point values.
+// What 64 bits do not hold, with a sign or without, is a number all the same, as it is beside
+// floating-point values.
 Json number_of(const py::object& whole) {
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(whole.ptr(), &overflow);
   if (overflow == 0) return number;
+  const unsigned long long unsigned_number = PyLong_AsUnsignedLongLong(whole.ptr());
+  if (!PyErr_Occurred()) return unsigned_number;
+  PyErr_Clear();
   const double real = PyLong_AsDouble(whole.ptr());
   if (!PyErr_Occurred()) return real;
   PyErr_Clear();
