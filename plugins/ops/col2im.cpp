@@ -81,7 +81,8 @@ Status col2im_ref(const Call& call) {
           }
           if (!inside) continue;
           Wide<T>& sum = sums[static_cast<size_t>(at)];
-          sum = wrapping_add(sum, static_cast<Wide<T>>(call.data<T>(0)[(p * taps + k) * count + w]));
+          sum =
+              wrapping_add(sum, static_cast<Wide<T>>(call.data<T>(0)[(p * taps + k) * count + w]));
         }
       }
       for (int64_t i = 0; i < plane; ++i)

@@ -125,7 +125,8 @@ Status range_ref(const Call& call) {
     TN_TRY(n, range_count(start, limit, delta));
     TN_TRY(out, call.out(0, call.dtype(0), {n}));
     for (int64_t i = 0; i < n; ++i)
-      data_of<T>(out)[i] = static_cast<T>(wrapping_add(start, wrapping_mul(static_cast<W>(i), delta)));
+      data_of<T>(out)[i] =
+          static_cast<T>(wrapping_add(start, wrapping_mul(static_cast<W>(i), delta)));
     return {};
   });
 }
