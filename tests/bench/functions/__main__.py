@@ -91,11 +91,12 @@ def main() -> int:
     import figures
     from cases import CASES
 
+    chosen = [c for c in CASES if not args.only or any(text in c.name for text in args.only)]
+    if not chosen:
+        parser.error(f"--only: expected part of a function's name, got {', '.join(args.only)}")
     ratios = []
     print(f"{'function':28} {'jax':>9} {'tenon':>9}  jax / tenon            first call ms  apart")
-    for case in CASES:
-        if args.only and not any(text in case.name for text in args.only):
-            continue
+    for case in chosen:
         got = measured(case, args.rounds)
         jax_s, tenon_s = (got["times"][name] for name in ("jax", "tenon"))
         ratio = figures.paired_ratio([[t] for t in jax_s], [[t] for t in tenon_s])
