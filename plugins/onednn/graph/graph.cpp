@@ -20,6 +20,12 @@ bool holds_zeros(const Value& value) {
          std::all_of(bytes, bytes + value.count(), [](int8_t byte) { return byte == 0; });
 }
 
+std::optional<double> constant_number(const Value& value) {
+  if (value.data == nullptr || value.count() != 1 || value.type != ElementType::kF32)
+    return std::nullopt;
+  return static_cast<double>(*static_cast<const float*>(value.data));
+}
+
 int Graph::add_input(std::string name, ElementType type, Dims dims) {
   Value value;
   value.name = std::move(name);

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "tenon/sdk/backend/graph.hpp"
 
@@ -34,6 +35,10 @@ struct Value : backend::Value {
 
 // A known constant of int8 that is 0 throughout, as most zero points of weights are.
 bool holds_zeros(const Value& value);
+
+// The number of a constant of one f32 element. In a program it is a number, not an operand: a known
+// exponent needs no general power.
+std::optional<double> constant_number(const Value& value);
 
 struct Graph : backend::BasicGraph<Value, Node> {
   // What control-flow nodes repeat, by the id of the node in its tn_graph.

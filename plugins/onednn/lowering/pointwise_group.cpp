@@ -76,11 +76,8 @@ PointwiseGroup::PointwiseGroup(Lowering& lowering, int first)
 uint32_t PointwiseGroup::operand(int value) {
   auto found = program_of_.find(value);
   if (found != program_of_.end()) return found->second;
-  const Value& v = graph_.values[value];
-  if (v.data != nullptr && v.count() == 1 && v.type == ElementType::kF32) {
-    double number = static_cast<double>(*static_cast<const float*>(v.data));
-    return program_of_[value] = program_.number(number);
-  }
+  if (const std::optional<double> number = constant_number(graph_.values[value]))
+    return program_of_[value] = program_.number(*number);
   inputs_.push_back(value);
   uint32_t index = static_cast<uint32_t>(inputs_.size()) - 1;
   return program_of_[value] = program_.input(index);

@@ -233,6 +233,8 @@ RowStage RowGroup::pointwise_stage(Part part, Step& step) {
   auto operand = [&](int value) {
     auto found = program_of.find(value);
     if (found != program_of.end()) return found->second;
+    if (const std::optional<double> number = constant_number(graph_.values[value]))
+      return program_of[value] = program.number(*number);
     stage.sources.push_back(source(value, step));
     const uint32_t index = static_cast<uint32_t>(stage.sources.size()) - 1;
     return program_of[value] = program.input(index);
@@ -274,7 +276,7 @@ std::vector<RowStage> RowGroup::stages(Step& step) {
 }
 
 void RowGroup::lower() {
-  Step step{.kernel = "tenon:rows", .always_succeeds = true};
+  Step step{.always_succeeds = true};
   for (const Member& member : members_) {
     lowering_.mark_done(member.node);
     step.name += (step.name.empty() ? "" : "+") + graph_.nodes[member.node].name;
@@ -287,6 +289,7 @@ void RowGroup::lower() {
   auto program = std::make_shared<RowProgram>();
   std::string why = program->make(std::move(made), rows_, columns_, n_slots_);
   if (!why.empty()) throw CompileError(step.name + ": " + why);
+  step.kernel = "tenon:rows (" + program->how() + ")";
   step.kernel_function = [program](const kernels::Context& context,
                                    void* const* pointers) -> const char* {
     program->run(context, pointers);

@@ -53,6 +53,13 @@ std::string RowProgram::make(std::vector<RowStage> stages,
   return {};
 }
 
+std::string RowProgram::how() const {
+  for (const RowStage& stage : stages_)
+    for (const auto& plan : stage.plans)
+      if (plan && !plan->interpreted_because().empty()) return plan->how();
+  return "generated";
+}
+
 void* RowProgram::address(const RowEdge& edge,
                           void* const* pointers,
                           float* slots,

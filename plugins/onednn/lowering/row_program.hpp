@@ -40,6 +40,8 @@ class RowProgram {
                                  int64_t columns,
                                  int64_t n_slots);
   void run(const kernels::Context& context, void* const* pointers) const;
+  // "generated", or how the first of its stages runs that is interpreted.
+  std::string how() const;
 
  private:
   void run_block(const kernels::Context& context,

@@ -28,10 +28,7 @@ class Joining {
   }
 
   bool is_zero(int value) const {
-    if (value == kNone) return false;
-    const Value& v = graph_.values[value];
-    return v.data != nullptr && v.count() == 1 && v.type == ElementType::kF32 &&
-           *static_cast<const float*>(v.data) == 0.0F;
+    return value != kNone && constant_number(graph_.values[value]) == 0.0;
   }
 
   // Relu(x) > 0 where x > 0: then nothing but the Relu reads x.
