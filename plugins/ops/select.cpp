@@ -6,6 +6,7 @@
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
+#include "dispatch.hpp"
 #include "numbers.hpp"
 #include "sampling.hpp"
 
@@ -83,27 +84,69 @@ Status unique_shape(EditView edit, Node node) {
 struct Distinct {
   std::vector<int64_t> first, of, count;  // by distinct slice; `of`: by slice
 };
+Distinct by_first_occurrence(const Distinct& sorted) {
+  std::vector<int64_t> order(sorted.first.size()), place(order.size());
+  std::iota(order.begin(), order.end(), 0);
+  auto at = [](const std::vector<int64_t>& list, int64_t i) {
+    return list[static_cast<size_t>(i)];
+  };
+  std::sort(order.begin(), order.end(),
+            [&](int64_t a, int64_t b) { return at(sorted.first, a) < at(sorted.first, b); });
+  Distinct out;
+  for (size_t i = 0; i < order.size(); ++i) {
+    out.first.push_back(at(sorted.first, order[i]));
+    out.count.push_back(at(sorted.count, order[i]));
+    place[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  }
+  for (int64_t group : sorted.of)
+    out.of.push_back(at(place, group));
+  return out;
+}
+
 // less compares slices.
 template <class Less>
 Distinct distinct(int64_t n, bool sorted, const Less& less) {
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), less);
-  std::vector<std::vector<int64_t>> groups;
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (i == 0 || less(order[i - 1], order[i])) groups.emplace_back();
-    groups.back().push_back(order[i]);
-  }
-  if (!sorted) std::sort(groups.begin(), groups.end());  // by their first occurrence
   Distinct out;
   out.of.resize(order.size());
-  for (size_t g = 0; g < groups.size(); ++g) {
-    out.first.push_back(groups[g][0]);
-    out.count.push_back(static_cast<int64_t>(groups[g].size()));
-    for (int64_t i : groups[g])
-      out.of[static_cast<size_t>(i)] = static_cast<int64_t>(g);
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (i == 0 || less(order[i - 1], order[i])) {
+      out.first.push_back(order[i]);
+      out.count.push_back(0);
+    }
+    ++out.count.back();
+    out.of[static_cast<size_t>(order[i])] = static_cast<int64_t>(out.first.size()) - 1;
   }
-  return out;
+  return sorted ? out : by_first_occurrence(out);
+}
+
+// Whether x is before y; NaN comes last.
+template <class W>
+bool is_before(W x, W y) {
+  return x < y || (x == x && y != y);
+}
+
+template <class T>
+Distinct distinct_slices(const T* x, const AxisSplit& split, bool is_sorted) {
+  using W = std::conditional_t<std::is_same_v<T, bool>, uint64_t, Wide<T>>;
+  if (split.outer == 1 && split.inner == 1) {
+    return distinct(split.size, is_sorted, [&](int64_t a, int64_t b) {
+      return is_before(static_cast<W>(x[a]), static_cast<W>(x[b]));
+    });
+  }
+  return distinct(split.size, is_sorted, [&](int64_t a, int64_t b) {
+    for (int64_t o = 0; o < split.outer; ++o) {
+      for (int64_t i = 0; i < split.inner; ++i) {
+        auto left = static_cast<W>(x[(o * split.size + a) * split.inner + i]);
+        auto right = static_cast<W>(x[(o * split.size + b) * split.inner + i]);
+        if (is_before(left, right)) return true;
+        if (is_before(right, left)) return false;
+      }
+    }
+    return false;
+  });
 }
 
 Status unique_ref(const Call& call) {
@@ -112,29 +155,12 @@ Status unique_ref(const Call& call) {
     TN_TRY(axis, axis_in(call.node().attr_int("axis"), call.shape(0).size()));
     split = AxisSplit(call.shape(0), axis);
   }
-  bool whole = is_integer(call.dtype(0));
-  auto less = [&](int64_t a, int64_t b) {
-    for (int64_t o = 0; o < split.outer; ++o) {
-      for (int64_t i = 0; i < split.inner; ++i) {
-        int64_t left = (o * split.size + a) * split.inner + i;
-        int64_t right = (o * split.size + b) * split.inner + i;
-        const char* data = call.data<char>(0);
-        if (whole) {
-          int64_t x = load_integer(data, call.dtype(0), left);
-          int64_t y = load_integer(data, call.dtype(0), right);
-          bool above = call.dtype(0) == TN_U64;
-          if (x != y) return above ? static_cast<uint64_t>(x) < static_cast<uint64_t>(y) : x < y;
-        } else {
-          double x = load_number(data, call.dtype(0), left);
-          double y = load_number(data, call.dtype(0), right);
-          if (x < y || (x == x && y != y)) return true;  // NaN comes last
-          if (y < x || (y == y && x != x)) return false;
-        }
-      }
-    }
-    return false;
-  };
-  Distinct found = distinct(split.size, call.node().attr_int("sorted", 1) != 0, less);
+  Distinct found;
+  TN_CHECK(dispatch<kAll>(call.dtype(0), [&]<class T>() -> Status {
+    const bool is_sorted = call.node().attr_int("sorted", 1) != 0;
+    found = distinct_slices(call.data<T>(0), split, is_sorted);
+    return {};
+  }));
   TN_CHECK(take(call, 0, found.first));
   const std::vector<int64_t>* lists[] = {&found.first, &found.of, &found.count};
   for (uint64_t i = 1; i < 4; ++i) {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// TopK: a partial sort of the indices of each row. Equal numbers keep the order of their indices;
-// NaN counts as the largest.
-
-#include <algorithm>
-#include <numeric>
+// TopK: each row in order, or its first k. Equal numbers keep the order of their indices; NaN
+// counts as the largest.
 
 #include "dense.hpp"
+#include "row_order.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -18,51 +16,46 @@ struct TopK {
   ElementType k_type = ElementType::kI64;
 };
 
+// entries: room for two of each number of the row
 template <class T>
-bool is_above(T a, T b) {
-  if constexpr (kernels::kIsReal<T>) {
-    if (a != a || b != b) return b == b;
+void run_row(const TopK& top, const T* src, T* values, int64_t* indices, Entry<Key<T>>* entries) {
+  const int64_t inner = top.split.inner, n = top.split.k;
+  for (int64_t i = 0; i < n; ++i)
+    entries[i] = {key_of(src[i * inner], top.wants_largest), static_cast<uint32_t>(i)};
+  const Entry<Key<T>>* first = first_in_order(entries, entries + n, n, top.k);
+  for (int64_t i = 0; i < top.k; ++i) {
+    if (values != nullptr) values[i * inner] = src[first[i].index * inner];
+    if (indices != nullptr) indices[i * inner] = first[i].index;
   }
-  return a > b;
 }
 
-// order: [split.k], the room of this row
 template <class T>
-void run_row(const TopK& top, const T* src, T* values, int64_t* indices, int64_t* order) {
+void run_rows(const TopK& top, int64_t lo, int64_t hi, void* const* pointers) {
   const int64_t inner = top.split.inner;
-  std::iota(order, order + top.split.k, 0);
-  std::partial_sort(order, order + top.k, order + top.split.k, [&](int64_t a, int64_t b) {
-    T x = src[a * inner];
-    T y = src[b * inner];
-    bool is_first = top.wants_largest ? is_above(x, y) : is_above(y, x);
-    bool is_second = top.wants_largest ? is_above(y, x) : is_above(x, y);
-    return is_first || (!is_second && a < b);
-  });
-  for (int64_t n = 0; n < top.k; ++n) {
-    if (values != nullptr) values[n * inner] = src[order[n] * inner];
-    if (indices != nullptr) indices[n * inner] = order[n];
+  const T* src = static_cast<const T*>(pointers[0]);
+  T* values = static_cast<T*>(pointers[2]);
+  int64_t* indices = static_cast<int64_t*>(pointers[3]);
+  for (int64_t i = lo; i < hi; ++i) {
+    const int64_t from = i / inner * top.split.k * inner + i % inner;
+    const int64_t to = i / inner * top.k * inner + i % inner;
+    run_row(top, src + from, values == nullptr ? nullptr : values + to,
+            indices == nullptr ? nullptr : indices + to,
+            static_cast<Entry<Key<T>>*>(pointers[4]) + i * 2 * top.split.k);
   }
 }
 
 const char* run(const TopK& top, const kernels::Context& context, void* const* pointers) {
   if (integer_at(pointers[1], top.k_type, 0) != top.k) return "k is not the one that was compiled";
-  const int64_t inner = top.split.inner;
   kernels::visit(top.type, [&]<class T>() {
-    kernels::parallel_for(context.parallel, top.split.outer * inner,
-                          kernels::grain_rows(top.split.k * 64), [&](int64_t lo, int64_t hi) {
-                            for (int64_t i = lo; i < hi; ++i) {
-                              int64_t from = i / inner * top.split.k * inner + i % inner;
-                              int64_t to = i / inner * top.k * inner + i % inner;
-                              T* values = static_cast<T*>(pointers[2]);
-                              int64_t* indices = static_cast<int64_t*>(pointers[3]);
-                              run_row(top, static_cast<const T*>(pointers[0]) + from,
-                                      values == nullptr ? nullptr : values + to,
-                                      indices == nullptr ? nullptr : indices + to,
-                                      static_cast<int64_t*>(pointers[4]) + i * top.split.k);
-                            }
-                          });
+    kernels::parallel_for(context.parallel, top.split.outer * top.split.inner,
+                          kernels::grain_rows(top.split.k * 64),
+                          [&](int64_t lo, int64_t hi) { run_rows<T>(top, lo, hi, pointers); });
   });
   return nullptr;
+}
+
+int64_t entry_bytes(ElementType type) {
+  return kernels::visit(type, []<class T>() { return int64_t{sizeof(Entry<Key<T>>)}; });
 }
 
 }  // namespace
@@ -71,6 +64,7 @@ std::string refuse_top_k(const Graph& graph, const Node& node) {
   if (node.outputs.size() != 2) return "expected two results";
   if (graph.values[node.inputs[0]].dims.empty()) return "a scalar";
   if (graph.values[node.inputs[1]].count() != 1) return "only one k";
+  if (graph.values[node.inputs[0]].count() > UINT32_MAX) return "more numbers than 32 bits count";
   return is_integer_parameter(graph, node, 1) ? "" : "only i32 and i64 for k";
 }
 
@@ -90,7 +84,7 @@ void lower_top_k(Lowering& lowering, int index) {
       [top](const kernels::Context& context, void* const* pointers) {
         return run(top, context, pointers);
       },
-      src.count() * 8);
+      src.count() * 2 * entry_bytes(src.type));
 }
 
 }  // namespace tenon::onednn
