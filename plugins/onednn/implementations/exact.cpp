@@ -1,105 +1,204 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exact.hpp"
 
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "tenon/sdk/backend/program.hpp"
+
 #include "dense.hpp"
 #include "kernels/exact.h"
+#include "lowering/epilogue.hpp"
+#include "lowering/pointwise_group.hpp"
 
 namespace tenon::onednn {
 namespace {
+
+constexpr int kReach = 32;            // nodes looked at behind the first
+constexpr size_t kMostOperands = 16;  // of a group
+constexpr size_t kMostProgram = 48;   // nodes whose tiles stay in the second cache
 
 bool is_cast(const Node& node) {
   return node.op == "Cast" || node.op == "CastLike";
 }
 
-// The node's program over its inputs in order; a cast passes its first input on.
-struct Program {
-  std::vector<tn_expr_node> nodes;
+// How a node computes: what a group has in common.
+struct Arithmetic {
   uint32_t domain;
   uint32_t bits;
+  bool operator==(const Arithmetic&) const = default;
 };
-Program program_of(const Graph& graph, const Node& node) {
-  if (!is_cast(node)) return {node.expr, node.domain, node.bits};
-  bool has_reals = kernels::is_real(graph.values[node.inputs[0]].type) ||
-                   kernels::is_real(graph.values[node.outputs[0]].type);
-  uint32_t domain = has_reals ? TN_EXPR_DOMAIN_FLOAT : TN_EXPR_DOMAIN_INT;
-  return {{{TN_EXPR_INPUT, 0, 0, 0, 0}}, domain, 64};
+Arithmetic arithmetic_of(const Graph& graph, const Node& node) {
+  if (!is_cast(node)) return {node.domain, node.bits};
+  const bool has_reals = kernels::is_real(graph.values[node.inputs[0]].type) ||
+                         kernels::is_real(graph.values[node.outputs[0]].type);
+  return {has_reals ? TN_EXPR_DOMAIN_FLOAT : TN_EXPR_DOMAIN_INT, 64};
 }
 
-std::string make_plan(const Graph& graph,
-                      const Node& node,
-                      const std::vector<View>& inputs,
-                      kernels::ExactPlan* plan) {
-  Program program = program_of(graph, node);
-  const Value& value = graph.values[node.outputs[0]];
-  std::vector<kernels::ExactEdge> edges;
-  for (const View& view : inputs) {
-    Dims strides(value.dims.size(), 0);
-    size_t shift = value.dims.size() - view.dims.size();
-    for (size_t i = 0; i < view.dims.size(); ++i)
-      strides[i + shift] = view.dims[i] == 1 ? 0 : view.strides[i];
-    edges.push_back({view.type, strides});
+// The node's program over its inputs in order; a cast passes its first input on.
+std::vector<tn_expr_node> program_of(const Node& node) {
+  if (is_cast(node)) return {{TN_EXPR_INPUT, 0, 0, 0, 0}};
+  return node.expr;
+}
+
+// How an input lies over the dimensions of the result.
+kernels::ExactEdge edge_of(const View& view, const Dims& dims) {
+  Dims strides(dims.size(), 0);
+  const size_t shift = dims.size() - view.dims.size();
+  for (size_t i = 0; i < view.dims.size(); ++i)
+    strides[i + shift] = view.dims[i] == 1 ? 0 : view.strides[i];
+  return {view.type, strides};
+}
+
+// A constant of one number, which is part of the program; integers as far as f64 has all of them.
+std::optional<double> number_of(const Value& value) {
+  if (value.data == nullptr || value.count() != 1) return std::nullopt;
+  if (value.type == ElementType::kF64) return *static_cast<const double*>(value.data);
+  const bool is_integer = value.type == ElementType::kI64 || value.type == ElementType::kI32;
+  const int64_t number = is_integer ? integer_at(value.data, value.type, 0) : INT64_MAX;
+  if (std::abs(number) > (int64_t{1} << 53)) return std::nullopt;
+  return static_cast<double>(number);
+}
+
+// Nodes of one shape and arithmetic that read one another, as one pass over memory. What nothing
+// else reads is not stored.
+class ExactGroup {
+ public:
+  ExactGroup(Lowering& lowering, int first)
+      : lowering_(lowering),
+        graph_(lowering.graph()),
+        arithmetic_(arithmetic_of(graph_, graph_.nodes[first])),
+        dims_(graph_.values[graph_.nodes[first].outputs[0]].dims) {
+    add(first);
+    if (is_cast(graph_.nodes[first])) return;  // rounds as its type does, between the others
+    const int end = std::min<int>(static_cast<int>(graph_.nodes.size()), first + kReach);
+    for (int i = first + 1; i < end; ++i)
+      if (!lowering_.is_done(i) && fits(i)) add(i);
   }
-  return plan->make({.nodes = program.nodes,
-                     .domain = program.domain,
-                     .bits = program.bits,
-                     .dims = value.dims,
-                     .inputs = edges,
-                     .output = value.type});
+
+  void lower();
+
+ private:
+  bool fits(int index) {
+    const Node& node = graph_.nodes[index];
+    if (node.expr.empty() || node.outputs.size() != 1 || is_cast(node)) return false;
+    if (is_pointwise(graph_, node) || !refuse_exact(graph_, node).empty()) return false;
+    if (arithmetic_of(graph_, node) != arithmetic_) return false;
+    if (graph_.values[node.outputs[0]].dims != dims_) return false;
+    if (program_.size() + node.expr.size() > kMostProgram) return false;
+    if (inputs_.size() + node.inputs.size() > kMostOperands) return false;
+    bool reads_group = false;
+    for (int input : node.inputs) {
+      if (input == kNone) return false;
+      const bool is_inside = program_of_.count(input) > 0;
+      reads_group = reads_group || (is_inside && graph_.values[input].producer != kNone &&
+                                    is_member(graph_.values[input].producer));
+      if (!is_inside && !ensure_available(lowering_, input)) return false;
+    }
+    return reads_group;
+  }
+
+  bool is_member(int node) const {
+    return std::find(nodes_.begin(), nodes_.end(), node) != nodes_.end();
+  }
+
+  uint32_t operand(int value) {
+    auto found = program_of_.find(value);
+    if (found != program_of_.end()) return found->second;
+    if (const std::optional<double> number = number_of(graph_.values[value]))
+      return program_of_[value] = program_.number(*number);
+    inputs_.push_back(value);
+    return program_of_[value] = program_.input(static_cast<uint32_t>(inputs_.size()) - 1);
+  }
+
+  void add(int index) {
+    const Node& node = graph_.nodes[index];
+    nodes_.push_back(index);
+    program_of_[node.outputs[0]] =
+        program_.append(program_of(node), [&](uint32_t i) { return operand(node.inputs[i]); });
+  }
+
+  bool leaves(int value) const {
+    const Value& v = graph_.values[value];
+    return v.n_outputs > 0 || v.users.empty() ||
+           std::any_of(v.users.begin(), v.users.end(), [&](int n) { return !is_member(n); });
+  }
+
+  Lowering& lowering_;
+  const Graph& graph_;
+  const Arithmetic arithmetic_;
+  const Dims dims_;
+  std::vector<int> nodes_;
+  std::vector<int> inputs_;             // values that are read from memory
+  std::map<int, uint32_t> program_of_;  // value -> node of the program
+  backend::ProgramBuilder program_;
+};
+
+void ExactGroup::lower() {
+  Step step{.kernel = "tenon:exact", .always_succeeds = true};
+  std::vector<kernels::ExactEdge> edges;
+  for (int input : inputs_) {
+    View view = lowering_.view(input);
+    const ElementType type = graph_.values[input].type;
+    if (view.is_quantized() || view.type != type) view = lowering_.read_row_major(input, type);
+    edges.push_back(edge_of(view, dims_));
+    step.places.push_back(place_of(view));
+    step.bytes += static_cast<double>(view.bytes());
+  }
+  std::vector<kernels::ExactResult> results;
+  for (int index : nodes_) {
+    const int value = graph_.nodes[index].outputs[0];
+    step.name += (step.name.empty() ? "" : "+") + graph_.nodes[index].name;
+    lowering_.mark_done(index);
+    if (!leaves(value)) continue;
+    const ElementType type = graph_.values[value].type;
+    const View made = lowering_.make(value, type, row_major_strides(dims_));
+    results.push_back({program_of_[value], type});
+    step.places.push_back(place_of(made));
+    step.bytes += static_cast<double>(made.bytes());
+  }
+  auto plan = std::make_shared<kernels::ExactPlan>();
+  const std::string why = plan->make({.nodes = program_.nodes(),
+                                      .domain = arithmetic_.domain,
+                                      .bits = arithmetic_.bits,
+                                      .dims = dims_,
+                                      .inputs = edges,
+                                      .results = results});
+  if (!why.empty()) throw CompileError(step.name + ": " + why);
+  step.flops = static_cast<double>(element_count(dims_)) * static_cast<double>(program_.size());
+  step.kernel_function = [plan, n = inputs_.size()](const kernels::Context& context,
+                                                    void* const* pointers) -> const char* {
+    plan->run(context, pointers, pointers + n);
+    return nullptr;
+  };
+  lowering_.add_step(std::move(step));
 }
 
 }  // namespace
 
 std::string refuse_exact(const Graph& graph, const Node& node) {
   if (!is_cast(node) && node.expr.empty()) return "no expression for these types";
-  std::vector<View> inputs;
+  const Value& made = graph.values[node.outputs[0]];
+  std::vector<kernels::ExactEdge> edges;
   for (int input : node.inputs) {
-    if (input == kNone) {
-      inputs.emplace_back();
-      continue;
-    }
-    const Value& value = graph.values[input];
-    inputs.push_back(
-        {.type = value.type, .dims = value.dims, .strides = row_major_strides(value.dims)});
+    const ElementType type = input == kNone ? ElementType::kI64 : graph.values[input].type;
+    edges.push_back({type, Dims(made.dims.size(), 0)});
     if (is_cast(node)) break;
   }
-  kernels::ExactPlan plan;
-  return make_plan(graph, node, inputs, &plan);
+  const std::vector<tn_expr_node> program = program_of(node);
+  const auto [domain, bits] = arithmetic_of(graph, node);
+  const kernels::ExactResult result = {static_cast<uint32_t>(program.size()) - 1, made.type};
+  return kernels::ExactPlan().make({.nodes = program,
+                                    .domain = domain,
+                                    .bits = bits,
+                                    .dims = made.dims,
+                                    .inputs = edges,
+                                    .results = {&result, 1}});
 }
 
 void lower_exact(Lowering& lowering, int index) {
-  const Graph& graph = lowering.graph();
-  const Node& node = graph.nodes[index];
-  Step step{.name = node.name, .kernel = "tenon:exact"};
-  std::vector<View> inputs;
-  for (int input : node.inputs) {
-    if (input == kNone) {
-      inputs.emplace_back();
-      step.places.push_back({});
-      continue;
-    }
-    View view = lowering.view(input);
-    ElementType type = graph.values[input].type;
-    if (view.is_quantized() || view.type != type) view = lowering.read_row_major(input, type);
-    inputs.push_back(view);
-    step.places.push_back(place_of(view));
-    step.bytes += static_cast<double>(view.bytes());
-    if (is_cast(node)) break;
-  }
-  auto plan = std::make_shared<kernels::ExactPlan>();
-  std::string why = make_plan(graph, node, inputs, plan.get());
-  if (!why.empty()) throw CompileError(node.name + ": " + why);
-  const Value& value = graph.values[node.outputs[0]];
-  View made = lowering.make(node.outputs[0], value.type, row_major_strides(value.dims));
-  step.places.push_back(place_of(made));
-  step.bytes += static_cast<double>(made.bytes());
-  step.flops = static_cast<double>(value.count() * static_cast<int64_t>(node.expr.size()));
-  size_t n = inputs.size();
-  step.kernel_function = [plan, n](const kernels::Context& context,
-                                   void* const* pointers) -> const char* {
-    plan->run(context, pointers, pointers[n]);
-    return nullptr;
-  };
-  lowering.add_step(std::move(step));
+  ExactGroup(lowering, index).lower();
 }
 
 }  // namespace tenon::onednn

@@ -10,45 +10,6 @@
 namespace tenon::onednn::kernels {
 namespace {
 
-double floor_mod(double a, double b) {
-  const double r = std::fmod(a, b);
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-}
-double sigmoid(double a) {
-  const double e = std::exp(-std::fabs(a));
-  return a >= 0 ? 1 / (1 + e) : e / (1 + e);
-}
-
-using RealOp = void (*)(const double* a, const double* b, const double* c, int64_t n, double* out);
-
-template <class F>
-void over_tile(
-    const double* a, const double* b, const double* c, int64_t n, double* out, const F& f) {
-  for (int64_t i = 0; i < n; ++i)
-    out[i] = f(a[i], b[i], c[i]);
-}
-
-// The loop of an opcode; nullptr where reals have none.
-RealOp real_op(uint32_t op) {
-  using N = double;
-  switch (op) {
-#define TENON_EXACT_REAL(name, formula)                                                        \
-  case TN_EXPR_##name:                                                                         \
-    return [](const N* x, const N* y, const N* z, int64_t n, N* out) {                         \
-      over_tile(x, y, z, n, out,                                                               \
-                [](N a, [[maybe_unused]] N b, [[maybe_unused]] N c) -> N { return formula; }); \
-    };
-#define TENON_EXACT(name, real, integer) TENON_EXACT_REAL(name, real)
-#define TENON_EXACT_INTEGER(name, formula)
-#include "exact_ops.def"
-#undef TENON_EXACT_REAL
-#undef TENON_EXACT_INTEGER
-#undef TENON_EXACT
-    default:
-      return nullptr;
-  }
-}
-
 int arity(uint32_t op) {
   if (op < 16) return 0;
   if (op < 64) return 1;
@@ -56,8 +17,11 @@ int arity(uint32_t op) {
 }
 
 // How a domain's numbers are loaded, computed and stored.
-struct Reals {
+class Reals {
+ public:
   using Number = double;
+  static constexpr ElementType kOwn = ElementType::kF64;
+  explicit Reals(const Context& context) { context.table->real_ops(&ops_); }
 
   static void load(
       ElementType type, const void* source, int64_t at, int64_t stride, int64_t n, double* to) {
@@ -74,20 +38,25 @@ struct Reals {
         to[i] = number_cast<T>(from[i]);
     });
   }
-  static void apply(uint32_t op,
-                    const double* a,
-                    const double* b,
-                    const double* c,
-                    uint32_t,
-                    int64_t n,
-                    double* out) {
-    real_op(op)(a, b, c, n, out);
+  void apply(uint32_t op,
+             const double* a,
+             const double* b,
+             const double* c,
+             uint32_t,
+             int64_t n,
+             double* out) const {
+    ops_->of[op](a, b, c, n, out);
   }
+  bool knows(uint32_t op) const { return ops_->of[op] != nullptr; }
+
+ private:
+  const RealOps* ops_ = nullptr;
 };
 
 class Integers {
  public:
   using Number = int64_t;
+  static constexpr ElementType kOwn = ElementType::kI64;
   Integers(const Context& context, bool is_unsigned) : is_unsigned_(is_unsigned) {
     context.table->integer_ops(&ops_);
   }
@@ -125,20 +94,24 @@ std::string why_not(const ExactSpec& spec) {
   if (spec.nodes.empty() || spec.nodes.size() > ExactPlan::kMostNodes)
     return "exact: 1 to 96 nodes";
   if (spec.inputs.size() > ExactPlan::kMostInputs) return "exact: at most 64 inputs";
+  if (spec.results.empty()) return "exact: a result at least";
   const bool is_real = spec.domain == TN_EXPR_DOMAIN_FLOAT;
-  const Integers integers(make_context(Level::kBaseline), false);
+  const Context context = make_context(Level::kBaseline);
+  const Integers integers(context, false);
+  const Reals reals(context);
   for (const tn_expr_node& node : spec.nodes) {
-    if (node.op == TN_EXPR_CONST || node.op == TN_EXPR_INPUT) continue;
-    bool is_known =
-        node.op < 256 && (is_real ? real_op(node.op) != nullptr : integers.knows(node.op));
-    if (!is_known) return "exact: opcode " + std::to_string(node.op) + " has no kernel";
+    if (node.op == TN_EXPR_CONST) continue;
+    if (node.op == TN_EXPR_INPUT) {
+      if (!is_real && kernels::is_real(spec.inputs[node.a].type))
+        return "exact: a real among integers";
+      continue;
+    }
+    if (node.op >= 256 || !(is_real ? reals.knows(node.op) : integers.knows(node.op)))
+      return "exact: opcode " + std::to_string(node.op) + " has no kernel";
   }
-  for (const tn_expr_node& node : spec.nodes) {
-    const bool reads = node.op == TN_EXPR_INPUT && !is_real;
-    if (reads && kernels::is_real(spec.inputs[node.a].type)) return "exact: a real among integers";
-  }
-  if (!is_real && kernels::is_real(spec.output)) return "exact: a real of integers";
-  return {};
+  const bool has_real = std::any_of(spec.results.begin(), spec.results.end(),
+                                    [](const ExactResult& r) { return kernels::is_real(r.type); });
+  return !is_real && has_real ? "exact: a real of integers" : "";
 }
 
 }  // namespace
@@ -148,7 +121,7 @@ std::string ExactPlan::make(const ExactSpec& spec) {
   nodes_.assign(spec.nodes.begin(), spec.nodes.end());
   domain_ = spec.domain;
   bits_ = spec.bits;
-  output_ = spec.output;
+  results_.assign(spec.results.begin(), spec.results.end());
   for (const ExactEdge& edge : spec.inputs)
     types_.push_back(edge.type);
   strides_.resize(spec.inputs.size());
@@ -181,56 +154,84 @@ int64_t ExactPlan::tiles_of_row() const {
   return std::max<int64_t>(1, (dims_.back() + kExactTile - 1) / kExactTile);
 }
 
+// Whether the numbers of an input are used where they lie: of 64 bits, one behind the other.
+bool ExactPlan::lies_ready(const tn_expr_node& node, ElementType wanted) const {
+  if (node.op != TN_EXPR_INPUT || strides_[node.a].back() != 1) return false;
+  const ElementType type = types_[node.a];
+  return type == wanted || (wanted == ElementType::kI64 && type == ElementType::kU64);
+}
+
+template <class N>
+struct ExactPlan::Frame {
+  alignas(64) N room[kMostNodes * kExactTile];
+  N* values[kMostNodes];
+  const void* const* sources;
+  int64_t at[kMostInputs];  // of the tile, in elements of each input
+};
+
 template <class Domain>
 void ExactPlan::run_tile(const Domain& domain,
-                         const void* const* sources,
-                         const int64_t* at,
-                         int64_t n,
-                         typename Domain::Number* values) const {
-  using N = typename Domain::Number;
+                         Frame<typename Domain::Number>& frame,
+                         int64_t n) const {
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const tn_expr_node& node = nodes_[i];
-    N* out = values + static_cast<int64_t>(i) * kExactTile;
-    if (node.op == TN_EXPR_CONST) {
-      std::fill_n(out, n, static_cast<N>(node.imm));
-    } else if (node.op == TN_EXPR_INPUT) {
-      domain.load(types_[node.a], sources[node.a], at[node.a], strides_[node.a].back(), n, out);
-    } else {
-      const N* a = values + node.a * kExactTile;
-      const N* b = arity(node.op) > 1 ? values + node.b * kExactTile : a;
-      const N* c = arity(node.op) > 2 ? values + node.c * kExactTile : a;
-      domain.apply(node.op, a, b, c, bits_, n, out);
+    if (node.op == TN_EXPR_CONST || lies_ready(node, Domain::kOwn)) continue;
+    if (node.op == TN_EXPR_INPUT) {
+      domain.load(types_[node.a], frame.sources[node.a], frame.at[node.a], strides_[node.a].back(),
+                  n, frame.values[i]);
+      continue;
     }
+    const auto* a = frame.values[node.a];
+    const auto* b = arity(node.op) > 1 ? frame.values[node.b] : a;
+    const auto* c = arity(node.op) > 2 ? frame.values[node.c] : a;
+    domain.apply(node.op, a, b, c, bits_, n, frame.values[i]);
   }
 }
 
 // Tiles [lo, hi), counted over the rows of the innermost axis.
 template <class Domain>
-void ExactPlan::run_tiles(
-    const Domain& domain, const void* const* sources, void* target, int64_t lo, int64_t hi) const {
+void ExactPlan::run_tiles(const Domain& domain,
+                          const void* const* sources,
+                          void* const* targets,
+                          int64_t lo,
+                          int64_t hi) const {
   using N = typename Domain::Number;
-  alignas(64) N values[kMostNodes * kExactTile];
-  int64_t at[kMostInputs];
+  Frame<N> frame;
+  frame.sources = sources;
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    frame.values[i] = frame.room + static_cast<int64_t>(i) * kExactTile;
+    if (nodes_[i].op == TN_EXPR_CONST)
+      std::fill_n(frame.values[i], kExactTile, static_cast<N>(nodes_[i].imm));
+  }
   const int64_t inner = dims_.back();
   const int64_t tiles = tiles_of_row();
   const int64_t length = (inner + tiles - 1) / tiles;
   for (int64_t tile = lo; tile < hi; ++tile) {
     const int64_t column = tile % tiles * length;
-    for (size_t i = 0; i < strides_.size(); ++i) {
-      int64_t rest = tile / tiles;
-      at[i] = column * strides_[i].back();
-      for (size_t axis = dims_.size() - 1; axis-- > 0; rest /= dims_[axis])
-        at[i] += rest % dims_[axis] * strides_[i][axis];
-    }
     const int64_t n = std::min(length, inner - column);
     if (n <= 0) continue;
-    run_tile(domain, sources, at, n, values);
-    const N* result = values + static_cast<int64_t>(nodes_.size() - 1) * kExactTile;
-    domain.store(output_, result, n, target, tile / tiles * inner + column);
+    for (size_t i = 0; i < strides_.size(); ++i) {
+      int64_t rest = tile / tiles;
+      frame.at[i] = column * strides_[i].back();
+      for (size_t axis = dims_.size() - 1; axis-- > 0; rest /= dims_[axis])
+        frame.at[i] += rest % dims_[axis] * strides_[i][axis];
+    }
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (!lies_ready(nodes_[i], Domain::kOwn)) continue;
+      // Only read: no instruction writes an input.
+      frame.values[i] =
+          const_cast<N*>(static_cast<const N*>(sources[nodes_[i].a])) + frame.at[nodes_[i].a];
+    }
+    run_tile(domain, frame, n);
+    for (size_t i = 0; i < results_.size(); ++i)
+      domain.store(results_[i].type, frame.values[results_[i].node], n, targets[i],
+                   tile / tiles * inner + column);
   }
 }
 
-void ExactPlan::run(const Context& context, const void* const* sources, void* target) const {
+void ExactPlan::run(const Context& context,
+                    const void* const* sources,
+                    void* const* targets) const {
   int64_t n = tiles_of_row();
   for (size_t axis = 0; axis + 1 < dims_.size(); ++axis)
     n *= dims_[axis];
@@ -238,9 +239,9 @@ void ExactPlan::run(const Context& context, const void* const* sources, void* ta
   const int64_t tile_bytes = length * 8 * static_cast<int64_t>(nodes_.size());
   auto run_in = [&](const auto& domain) {
     parallel_for(context.parallel, n, grain_rows(tile_bytes),
-                 [&](int64_t lo, int64_t hi) { run_tiles(domain, sources, target, lo, hi); });
+                 [&](int64_t lo, int64_t hi) { run_tiles(domain, sources, targets, lo, hi); });
   };
-  if (domain_ == TN_EXPR_DOMAIN_FLOAT) return run_in(Reals());
+  if (domain_ == TN_EXPR_DOMAIN_FLOAT) return run_in(Reals(context));
   run_in(Integers(context, domain_ != TN_EXPR_DOMAIN_INT));
 }
 

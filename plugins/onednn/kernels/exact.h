@@ -3,8 +3,9 @@
 // One pointwise program in 64-bit arithmetic: integers that wrap to their width, and f64. What the
 // f32 kernel (pointwise.h) would round runs here: index arithmetic, comparisons of wide integers,
 // casts between integers, double. The rules are abi/expr.md's. Tiles stay in L1; each instruction
-// is one loop over the tile, integers in the vectors of the level. A plan is immutable, runs on any
-// thread and allocates nothing.
+// is one loop over the tile, in the vectors of the level. Operands and results of 64 bits without
+// gaps are read and written where they lie. A plan is immutable, runs on any thread and allocates
+// nothing. A target may be exactly one of the sources; no other overlap is allowed.
 
 #include <span>
 #include <string>
@@ -21,13 +22,18 @@ struct ExactEdge {
   std::vector<int64_t> strides = {};  // [rank], in elements; 0 repeats
 };
 
+struct ExactResult {
+  uint32_t node = 0;
+  ElementType type = ElementType::kI64;  // dense and row-major
+};
+
 struct ExactSpec {
   std::span<const tn_expr_node> nodes;
   uint32_t domain = TN_EXPR_DOMAIN_INT;
   uint32_t bits = 64;
   std::span<const int64_t> dims;
   std::span<const ExactEdge> inputs;
-  ElementType output = ElementType::kI64;  // dense and row-major
+  std::span<const ExactResult> results;
 };
 
 class ExactPlan {
@@ -37,27 +43,32 @@ class ExactPlan {
 
   // Empty on success, else why this program cannot run here.
   [[nodiscard]] std::string make(const ExactSpec& spec);
-  void run(const Context& context, const void* const* sources, void* target) const;
+  // targets: one for each result, in their order
+  void run(const Context& context, const void* const* sources, void* const* targets) const;
 
  private:
+  // The room and the places of one thread: of each node where its numbers of this tile are.
+  template <class N>
+  struct Frame;
+
   int64_t tiles_of_row() const;
+  bool lies_ready(const tn_expr_node& node, ElementType wanted) const;
   template <class Domain>
-  void run_tiles(
-      const Domain& domain, const void* const* sources, void* target, int64_t lo, int64_t hi) const;
+  void run_tiles(const Domain& domain,
+                 const void* const* sources,
+                 void* const* targets,
+                 int64_t lo,
+                 int64_t hi) const;
   template <class Domain>
-  void run_tile(const Domain& domain,
-                const void* const* sources,
-                const int64_t* at,
-                int64_t n,
-                typename Domain::Number* values) const;
+  void run_tile(const Domain& domain, Frame<typename Domain::Number>& frame, int64_t n) const;
 
   std::vector<tn_expr_node> nodes_;
+  std::vector<ExactResult> results_;
   std::vector<ElementType> types_;
   std::vector<int64_t> dims_;                  // merged, at least one
   std::vector<std::vector<int64_t>> strides_;  // [inputs][rank]
   uint32_t domain_ = 0;
   uint32_t bits_ = 64;
-  ElementType output_ = ElementType::kI64;
 };
 
 }  // namespace tenon::onednn::kernels

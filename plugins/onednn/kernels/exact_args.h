@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a level has for integers in exact.h: each instruction, and each conversion from and to an
-// element type, as one loop over at most kExactTile numbers. Numbers are 64 bits wide; those of
-// unsigned types are kept in the same bits.
+// What a level has for exact.h: each instruction of f64 and of integers, and each conversion of
+// integers from and to an element type, as one loop over at most kExactTile numbers. Numbers are 64
+// bits wide; those of unsigned types are kept in the same bits. `out` may be an operand itself, and
+// overlaps none otherwise.
 
 #include <cstdint>
 
@@ -23,6 +24,12 @@ struct IntegerOps {
   IntegerOp of_unsigned[256];
   IntegerLoad load[static_cast<int>(ElementType::kCount)];  // null: no integer
   IntegerStore store[static_cast<int>(ElementType::kCount)];
+};
+
+using RealOp = void (*)(const double* a, const double* b, const double* c, int64_t n, double* out);
+
+struct RealOps {
+  RealOp of[256];  // by TN_EXPR_*; null: no such instruction
 };
 
 }  // namespace tenon::onednn::kernels

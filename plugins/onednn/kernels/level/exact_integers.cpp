@@ -78,6 +78,7 @@ template <class N, class F>
 void over_tile(
     const int64_t* a, const int64_t* b, const int64_t* c, int64_t n, int64_t* out, const F& f) {
   const N *x = as<N>(a), *y = as<N>(b), *z = as<N>(c);
+#pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i)
     out[i] = static_cast<int64_t>(f(x[i], y[i], z[i]));
 }
@@ -87,6 +88,8 @@ template <class N>
 constexpr IntegerOp instruction(uint32_t op) {
   switch (op) {
 #define TENON_EXACT_REAL(name, formula)
+#define TENON_EXACT_FUNCTION(name, function)
+#define TENON_EXACT_FUNCTION_OF_TWO(name, function)
 #define TENON_EXACT_INTEGER(name, formula)                                                      \
   case TN_EXPR_##name:                                                                          \
     return [](const int64_t* x, const int64_t* y, const int64_t* z, uint32_t bits, int64_t n,   \
@@ -101,6 +104,8 @@ constexpr IntegerOp instruction(uint32_t op) {
 #define TENON_EXACT(name, real, integer) TENON_EXACT_INTEGER(name, integer)
 #include "../exact_ops.def"
 #undef TENON_EXACT_REAL
+#undef TENON_EXACT_FUNCTION
+#undef TENON_EXACT_FUNCTION_OF_TWO
 #undef TENON_EXACT_INTEGER
 #undef TENON_EXACT
     default:

@@ -3,6 +3,7 @@
 
 #include "kernels/exact.h"
 
+#include <cmath>
 #include <functional>
 
 #include "expr_nodes.h"
@@ -65,14 +66,16 @@ void run(const Context& context,
          ElementType output,
          Result* to) {
   ExactPlan plan;
+  const ExactResult result = {static_cast<uint32_t>(nodes.size()) - 1, output};
   ASSERT_EQ(plan.make({.nodes = nodes,
                        .domain = std::is_signed_v<T> ? TN_EXPR_DOMAIN_INT : TN_EXPR_DOMAIN_UINT,
                        .bits = 8 * sizeof(T),
                        .dims = dims,
                        .inputs = inputs,
-                       .output = output}),
+                       .results = {&result, 1}}),
             "");
-  plan.run(context, sources.data(), to);
+  void* target = to;
+  plan.run(context, sources.data(), &target);
 }
 
 // A column against a row: [n_rows, 1] and [1, n_columns].
@@ -164,9 +167,14 @@ TEST(ExactPlan, TakesAnyTypeThatIsNotRead) {
   const tn_expr_node nodes[] = {input(0), op(TN_EXPR_NEG, 0)};
   const int64_t dims[] = {4};
   const ExactEdge edges[] = {{ElementType::kI64, {1}}, {ElementType::kF32, {0}}};
+  const ExactResult result = {1, ElementType::kI64};
   ExactPlan plan;
-  EXPECT_EQ(
-      plan.make({.nodes = nodes, .domain = TN_EXPR_DOMAIN_INT, .dims = dims, .inputs = edges}), "");
+  EXPECT_EQ(plan.make({.nodes = nodes,
+                       .domain = TN_EXPR_DOMAIN_INT,
+                       .dims = dims,
+                       .inputs = edges,
+                       .results = {&result, 1}}),
+            "");
 }
 
 TEST_P(Exact, ReadsWithAStride) {
@@ -178,6 +186,72 @@ TEST_P(Exact, ReadsWithAStride) {
   run<int32_t>(context_, nodes, dims, edges, {x.data()}, ElementType::kI64, got.data());
   for (size_t i = 0; i < got.size(); ++i)
     ASSERT_EQ(got[i], static_cast<int32_t>(-static_cast<int64_t>(x[3 * i]))) << i;
+}
+
+// Against the C library's functions, also where they are infinite or no number.
+TEST_P(Exact, FunctionsOfDoublesAreTheCLibrarysWithinFourUnits) {
+  using Function = double (*)(double);
+  const std::pair<uint32_t, Function> kFunctions[] = {
+      {TN_EXPR_EXP, std::exp},     {TN_EXPR_EXPM1, std::expm1}, {TN_EXPR_LOG, std::log},
+      {TN_EXPR_LOG1P, std::log1p}, {TN_EXPR_SQRT, std::sqrt},   {TN_EXPR_ERF, std::erf},
+      {TN_EXPR_TANH, std::tanh},   {TN_EXPR_SIN, std::sin},     {TN_EXPR_COS, std::cos},
+      {TN_EXPR_TAN, std::tan},     {TN_EXPR_ASIN, std::asin},   {TN_EXPR_ACOS, std::acos},
+      {TN_EXPR_ATAN, std::atan},   {TN_EXPR_SINH, std::sinh},   {TN_EXPR_COSH, std::cosh},
+      {TN_EXPR_ASINH, std::asinh}, {TN_EXPR_ACOSH, std::acosh}, {TN_EXPR_ATANH, std::atanh}};
+  std::vector<double> x = {0.0,  -0.0, 1.0,    -1.0,    0.5,     -0.5,   1e-300, -1e-300,  4e-324,
+                           1e-9, 20.0, -745.1, 709.7,   710.0,   1e10,   1e300,  -1e300,   HUGE_VAL,
+                           NAN,  3.14, 6.28,   1.57079, -37.519, 0.9999, 1.0001, -HUGE_VAL};
+  std::mt19937_64 random(5);
+  for (std::normal_distribution<double> normal(0, 2); x.size() < 1003;)
+    x.push_back(normal(random));
+  const int64_t dims[] = {static_cast<int64_t>(x.size())};
+  const ExactEdge edges[] = {{ElementType::kF64, {1}}};
+  const ExactResult result = {1, ElementType::kF64};
+  for (const auto& [code, function] : kFunctions) {
+    const tn_expr_node nodes[] = {input(0), op(code, 0)};
+    ExactPlan plan;
+    ASSERT_EQ(plan.make({.nodes = nodes,
+                         .domain = TN_EXPR_DOMAIN_FLOAT,
+                         .dims = dims,
+                         .inputs = edges,
+                         .results = {&result, 1}}),
+              "");
+    std::vector<double> got(x.size());
+    const void* source = x.data();
+    void* target = got.data();
+    plan.run(context_, &source, &target);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double want = function(x[i]);
+      const double unit = std::nextafter(std::fabs(want), HUGE_VAL) - std::fabs(want);
+      const bool is_same = got[i] == want || (got[i] != got[i] && want != want);
+      EXPECT_TRUE(is_same || std::fabs(got[i] - want) <= 4 * unit)
+          << "opcode " << code << " of " << x[i] << ": expected " << want << ", got " << got[i];
+    }
+  }
+}
+
+// The second result is read by nobody inside; the target of the first is the operand itself.
+TEST_P(Exact, HasSeveralResultsAndMayOverwriteAnOperand) {
+  std::vector<double> x = {1.5, -2, 3, 0.25, 7}, second(5);
+  const std::vector<double> was = x;
+  const tn_expr_node nodes[] = {input(0), op(TN_EXPR_MUL, 0, 0), op(TN_EXPR_NEG, 1)};
+  const int64_t dims[] = {5};
+  const ExactEdge edges[] = {{ElementType::kF64, {1}}};
+  const ExactResult results[] = {{2, ElementType::kF64}, {1, ElementType::kF64}};
+  ExactPlan plan;
+  ASSERT_EQ(plan.make({.nodes = nodes,
+                       .domain = TN_EXPR_DOMAIN_FLOAT,
+                       .dims = dims,
+                       .inputs = edges,
+                       .results = results}),
+            "");
+  const void* source = x.data();
+  void* targets[] = {x.data(), second.data()};
+  plan.run(context_, &source, targets);
+  for (size_t i = 0; i < was.size(); ++i) {
+    EXPECT_EQ(x[i], -was[i] * was[i]);
+    EXPECT_EQ(second[i], was[i] * was[i]);
+  }
 }
 
 TEST(ExactPlan, RefusesRealsAmongIntegers) {

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instructions of f64, one vectorised loop each; contract in ../exact_args.h. Functions come from
+// glibc's libmvec, within 4 units in the last place; where a level or the library has none of
+// vectors, from the C library.
+
+#include "tenon/expr.h"
+
+#include "../exact_args.h"
+#include "level.h"
+
+namespace tenon::onednn::kernels::TENON_LEVEL {
+
+namespace {
+
+#if defined(TENON_HAS_MVEC) && defined(__AVX512F__)
+#define TENON_VECTOR_NAME(arguments, name) _ZGVeN8##arguments##_##name
+constexpr int64_t kDoubles = 8;
+#elif defined(TENON_HAS_MVEC) && defined(__AVX2__)
+#define TENON_VECTOR_NAME(arguments, name) _ZGVdN4##arguments##_##name
+constexpr int64_t kDoubles = 4;
+#endif
+
+#ifdef TENON_VECTOR_NAME
+using Vd = double __attribute__((vector_size(8 * kDoubles)));
+
+Vd load(const double* from) {
+  Vd x;
+  __builtin_memcpy(&x, from, sizeof x);
+  return x;
+}
+void store(double* to, Vd x) {
+  __builtin_memcpy(to, &x, sizeof x);
+}
+// The numbers of a short vector, the last of them again in the lanes behind.
+Vd load_part(const double* from, int64_t n) {
+  Vd x;
+  for (int64_t i = 0; i < kDoubles; ++i)
+    x[i] = from[i < n ? i : n - 1];
+  return x;
+}
+void store_part(double* to, Vd x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    to[i] = x[i];
+}
+
+template <class F>
+void over_vectors(const double* a, const double* b, int64_t n, double* out, const F& f) {
+  int64_t i = 0;
+  for (; i + kDoubles <= n; i += kDoubles)
+    store(out + i, f(load(a + i), load(b + i)));
+  if (i < n) store_part(out + i, f(load_part(a + i, n - i), load_part(b + i, n - i)), n - i);
+}
+#endif
+
+double floor_mod(double a, double b) {
+  const double r = __builtin_fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+template <class F>
+void over_tile(
+    const double* a, const double* b, const double* c, int64_t n, double* out, const F& f) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i)
+    out[i] = f(a[i], b[i], c[i]);
+}
+
+}  // namespace
+
+#ifdef TENON_VECTOR_NAME
+#define TENON_EXACT_FUNCTION(opcode, name) extern "C" Vd TENON_VECTOR_NAME(v, name)(Vd);
+#define TENON_EXACT_FUNCTION_OF_TWO(opcode, name) extern "C" Vd TENON_VECTOR_NAME(vv, name)(Vd, Vd);
+#define TENON_EXACT(name, real, integer)
+#define TENON_EXACT_REAL(name, formula)
+#define TENON_EXACT_INTEGER(name, formula)
+#include "../exact_ops.def"
+#undef TENON_EXACT_FUNCTION
+#undef TENON_EXACT_FUNCTION_OF_TWO
+#undef TENON_EXACT
+#undef TENON_EXACT_REAL
+#undef TENON_EXACT_INTEGER
+#endif
+
+namespace {
+
+// In the place of an opcode's loop; of others null.
+constexpr RealOp instruction(uint32_t op) {
+  using N = double;
+  switch (op) {
+#define TENON_EXACT_REAL(name, formula)                                                        \
+  case TN_EXPR_##name:                                                                         \
+    return [](const N* x, const N* y, const N* z, int64_t n, N* out) {                         \
+      over_tile(x, y, z, n, out,                                                               \
+                [](N a, [[maybe_unused]] N b, [[maybe_unused]] N c) -> N { return formula; }); \
+    };
+#define TENON_EXACT(name, real, integer) TENON_EXACT_REAL(name, real)
+#define TENON_EXACT_INTEGER(name, formula)
+#ifdef TENON_VECTOR_NAME
+#define TENON_EXACT_FUNCTION(name, function)                                                  \
+  case TN_EXPR_##name:                                                                        \
+    return [](const N* x, const N*, const N*, int64_t n, N* out) {                            \
+      over_vectors(x, x, n, out, [](Vd a, Vd) { return TENON_VECTOR_NAME(v, function)(a); }); \
+    };
+#define TENON_EXACT_FUNCTION_OF_TWO(name, function)                                   \
+  case TN_EXPR_##name:                                                                \
+    return [](const N* x, const N* y, const N*, int64_t n, N* out) {                  \
+      over_vectors(x, y, n, out,                                                      \
+                   [](Vd a, Vd b) { return TENON_VECTOR_NAME(vv, function)(a, b); }); \
+    };
+#else
+#define TENON_EXACT_FUNCTION(name, function) TENON_EXACT_REAL(name, __builtin_##function(a))
+#define TENON_EXACT_FUNCTION_OF_TWO(name, function) \
+  TENON_EXACT_REAL(name, __builtin_##function(a, b))
+#endif
+#include "../exact_ops.def"
+#undef TENON_EXACT_FUNCTION
+#undef TENON_EXACT_FUNCTION_OF_TWO
+#undef TENON_EXACT_REAL
+#undef TENON_EXACT_INTEGER
+#undef TENON_EXACT
+    default:
+      return nullptr;
+  }
+}
+
+// e = exp(-|a|) does not overflow: 1 / (1 + e) where a is positive, e / (1 + e) elsewhere.
+void sigmoid(const double* a, const double*, const double*, int64_t n, double* out) {
+  double e[kExactTile];
+  over_tile(a, a, a, n, e, [](double x, double, double) { return -__builtin_fabs(x); });
+  instruction(TN_EXPR_EXP)(e, e, e, n, e);
+  over_tile(a, e, a, n, out,
+            [](double x, double small, double) { return (x >= 0 ? 1 : small) / (1 + small); });
+}
+
+// A square is a product, rounded once.
+void power(const double* a, const double* b, const double*, int64_t n, double* out) {
+  bool are_squares = true;
+  for (int64_t i = 0; i < n; ++i)
+    are_squares &= b[i] == 2;
+  instruction(are_squares ? TN_EXPR_MUL : TN_EXPR_POW)(a, are_squares ? a : b, a, n, out);
+}
+
+RealOps all_ops() {
+  RealOps ops = {};
+  for (uint32_t op = 0; op < 256; ++op)
+    ops.of[op] = instruction(op);
+  ops.of[TN_EXPR_SIGMOID] = sigmoid;
+  ops.of[TN_EXPR_POW] = power;
+  return ops;
+}
+
+}  // namespace
+
+void real_ops(const RealOps** ops) {
+  static const RealOps kOps = all_ops();
+  *ops = &kOps;
+}
+
+}  // namespace tenon::onednn::kernels::TENON_LEVEL
