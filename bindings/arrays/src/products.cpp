@@ -106,7 +106,7 @@ const Function kRows[] = {
        if (c.list(1).empty()) invalid("einsum: arrays: expected one at least");
        return product("Einsum", c.list(1), {{"equation", c.text(0)}});
      }},
-    {"kron(a: together number, b: together number)", "",
+    {"kron(a: together, b: together)", "",
      "The Kronecker product: b times each element of a, block by block.", "", kron},
     {"matmul(a: together, b: together)", "",
      "[..., m, k] times [..., k, n] is [..., m, n]; leading axes are broadcast.", "",

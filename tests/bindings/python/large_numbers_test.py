@@ -3,7 +3,6 @@
 
 import numpy as np
 import pytest
-
 import tenon as tn
 
 LARGE = 2**63 + 1

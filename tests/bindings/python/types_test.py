@@ -46,7 +46,7 @@ BINARY = [
     *("hypot", "less", "less_equal", "logaddexp", "logical_and", "logical_or", "logical_xor"),
     *("maximum", "minimum", "multiply", "not_equal", "pow", "remainder", "subtract"),
 ]
-PRODUCTS = ["matmul", "vecdot", "tensordot"]
+PRODUCTS = ["matmul", "vecdot", "tensordot", "kron"]
 REDUCTIONS = [
     *("all", "any", "argmax", "argmin", "count_nonzero", "cumulative_prod", "cumulative_sum"),
     *("diff", "max", "mean", "min", "prod", "std", "sum", "var"),
@@ -58,7 +58,17 @@ JOINING = {
 }
 NO_ARITHMETIC = {  # of functions.py: they move elements
     *("broadcast_arrays", "broadcast_to", "expand_dims", "flip", "matrix_transpose", "moveaxis"),
-    *("permute_dims", "repeat", "reshape", "roll", "split", "squeeze", "take", "take_along_axis"),
+    *(
+        "pad",
+        "permute_dims",
+        "repeat",
+        "reshape",
+        "roll",
+        "split",
+        "squeeze",
+        "take",
+        "take_along_axis",
+    ),
     *("tile", "transpose", "unstack"),
 }
 
@@ -67,7 +77,7 @@ def test_no_function_is_left_out():
     assert {*GROUPS["elementwise"], *GROUPS["arithmetic"]} == {*UNARY, *BINARY, "where", "astype"}
     covered = {*REDUCTIONS, *JOINING, "logsumexp"} - {"where"}
     assert {*GROUPS["reductions"], *GROUPS["shapes"]} - NO_ARITHMETIC == covered
-    assert set(GROUPS["products"]) == {*PRODUCTS, "einsum"}
+    assert set(GROUPS["products"]) == {*PRODUCTS, "einsum", "convolve"}
 
 
 def as_float(x):
