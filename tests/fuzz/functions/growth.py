@@ -12,6 +12,7 @@ import numpy as np
 import words_of_control  # noqa: F401, the words of a table are added by importing it
 import words_of_products  # noqa: F401
 import words_of_shapes  # noqa: F401
+import words_of_statistics  # noqa: F401
 from library import Library, values_of
 from program import Body, Program, Step, needed, refs
 from vocabulary import WORDS, Pool

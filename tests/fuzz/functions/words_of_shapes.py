@@ -267,7 +267,7 @@ def _take(pool: Pool) -> Drawn:
     return (x, index), {"axis": pool.axis(x)}
 
 
-def _within(lib: Any, index: Any, size: int) -> Any:
+def within(lib: Any, index: Any, size: int) -> Any:
     """Indices of either sign, kept in range by arithmetic that every library has alike."""
     whole = lib.astype(index, np.dtype("int64") if lib.is_oracle else "int64")
     return whole % size
@@ -276,7 +276,7 @@ def _within(lib: Any, index: Any, size: int) -> Any:
 word(
     "take",
     _take,
-    lambda lib, x, index, axis: lib.take(x, _within(lib, index, x.shape[axis]), axis=axis),
+    lambda lib, x, index, axis: lib.take(x, within(lib, index, x.shape[axis]), axis=axis),
     weight=2,
 )
 
@@ -293,7 +293,7 @@ def _take_along(pool: Pool) -> Drawn:
 word(
     "take_along_axis",
     _take_along,
-    lambda lib, x, i, axis: lib.take_along_axis(x, _within(lib, i, x.shape[axis]), axis=axis),
+    lambda lib, x, i, axis: lib.take_along_axis(x, within(lib, i, x.shape[axis]), axis=axis),
 )
 
 word("sort", along("f"))
@@ -343,24 +343,6 @@ word(
 )
 
 
-def _interp(pool: Pool) -> Drawn:
-    x = pool.pick("f")
-    points = pool.pick("f", lambda value: value.ndim == 1 and len(value) > 1)
-    if x is None or points is None:
-        return None
-    shape = pool.values[points].shape
-    values = pool.pick("f", lambda value: value.shape == shape)
-    return None if values is None else ((x, points, values), {})
-
-
-word(  # at points that increase: where two are equal, the function jumps
-    "interp",
-    _interp,
-    lambda lib, x, steps, y: lib.interp(x, lib.cumulative_sum(lib.abs(steps) + 0.5, axis=0), y),
-    weight=0.5,
-)
-
-
 def _pad(pool: Pool) -> Drawn:
     x = pool.pick("f", lambda value: 0 < value.ndim < 4 and min(value.shape) > 2)
     if x is None:
@@ -372,54 +354,20 @@ def _pad(pool: Pool) -> Drawn:
 word("pad", _pad)
 
 
-def _quantile(pool: Pool) -> Drawn:
-    x = pool.pick("f", lambda value: value.ndim > 0 and 0 not in value.shape)
-    if x is None:
-        return None
-    q = pool.one([0.0, 0.3, 0.75, 1.0, np.float32([0.1, 0.6])])
-    return (x, q), {"axis": pool.axis(x), "keepdims": pool.chance(0.5)}
-
-
-word("quantile", _quantile, weight=0.5)
-word("median", along("f"), weight=0.5)
-
-
-def _bincount(pool: Pool) -> Drawn:
-    x = pool.pick("i", lambda value: value.ndim == 1)
-    if x is None:
-        return None
-    length = len(pool.values[x])
-    weights = pool.pick("f", lambda value: value.shape == (length,))
-    return None if weights is None else ((x, weights, 2 + pool.below(3)), {})
-
-
-word(
-    "bincount",
-    _bincount,
-    lambda lib, x, weights, n: lib.bincount(_within(lib, x, n), n, weights),
-    plain=lambda lib, x, weights, n: (
-        lib.bincount(_within(lib, x, n), weights, minlength=n)[:n]
-        if lib.module is np
-        else lib.bincount(_within(lib, x, n), weights, length=n)
-    ),
-    weight=0.5,
-)
-
-
 def _one_hot(pool: Pool) -> Drawn:
     x = pool.pick("i", lambda value: value.ndim < 3)
     return None if x is None else ((x, 2 + pool.below(3)), {})
 
 
 def _plain_one_hot(lib: Any, x: Any, classes: int) -> Any:
-    labels = _within(lib, x, classes)
+    labels = within(lib, x, classes)
     return lib.astype(lib.expand_dims(labels, -1) == lib.arange(classes), np.float64)
 
 
 word(
     "one_hot",
     _one_hot,
-    lambda lib, x, n: lib.one_hot(_within(lib, x, n), n, dtype=lib.floats),
+    lambda lib, x, n: lib.one_hot(within(lib, x, n), n, dtype=lib.floats),
     plain=_plain_one_hot,
     weight=0.5,
 )
