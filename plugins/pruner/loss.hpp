@@ -23,7 +23,8 @@ struct BatchPlan {
 // By the options below.
 Result<BatchPlan> batch_plan(tn_ctx* ctx, const Options& options);
 
-// needs: `,"needs": ...` or nothing, of all but the data. What is absent has the value that is named last.
+// needs: `,"needs": ...` or nothing, of all but the data. What is absent has the value that is
+// named last.
 // clang-format off
 #define PRUNER_LOSS_OPTIONS(needs) \
   R"("data": {"type": "component", "role": "tenon.dataset/1", "description": "for scores by gradients (with labels) or activations: a data set, an id or a file"},)" \

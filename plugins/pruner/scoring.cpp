@@ -128,14 +128,18 @@ std::vector<float> norms_for(const Weight& weight, const Tensor& seen) {
   return out;
 }
 
-constexpr uint64_t kReadsLoss = TN_IMPORTANCE_GRADIENTS | kImportanceEffects |
-                                kImportanceSecondOrder | kImportanceGradientFlow;
+constexpr uint64_t kReadsLoss =
+    TN_IMPORTANCE_GRADIENTS | kImportanceEffects | kImportanceSecondOrder | kImportanceGradientFlow;
 constexpr uint64_t kReadsData = kReadsLoss | TN_IMPORTANCE_ACTIVATIONS;
 
 // Options that only an importance of these needs has a use for.
 constexpr std::pair<const char*, uint64_t> kUsedBy[] = {
-    {"label", kReadsLoss},          {"loss", kReadsLoss},          {"axis", kReadsLoss},
-    {"samples", kReadsData},        {"batch", kReadsData},         {"orders", kImportanceEffects},
+    {"label", kReadsLoss},
+    {"loss", kReadsLoss},
+    {"axis", kReadsLoss},
+    {"samples", kReadsData},
+    {"batch", kReadsData},
+    {"orders", kImportanceEffects},
     {"order_seed", kImportanceEffects},
 };
 

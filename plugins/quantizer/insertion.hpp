@@ -34,7 +34,7 @@ struct WeightNote {  // of one weight, for the report
   double snr_db = 0;
   bool integer_bias = false;
   bool in_blocks = false;  // int4, a scale for each group
-  ZeroCounts zeros = {};  // of trained ones
+  ZeroCounts zeros = {};   // of trained ones
 };
 
 // A weight as int8 behind a DequantizeLinear: what stands for it.

@@ -32,9 +32,10 @@ class Weights {
     const std::vector<WeightNote>& notes = insertion.weights();
     if (plan_.block > 0 && std::none_of(notes.begin(), notes.end(),
                                         [](const WeightNote& one) { return one.in_blocks; }))
-      log_line(ctx_, TN_LOG_WARNING,
-               "option bits: 4 has no effect: the model has no product with a stored matrix outside "
-               "of control flow; its other weights are stored in 8 bits");
+      log_line(
+          ctx_, TN_LOG_WARNING,
+          "option bits: 4 has no effect: the model has no product with a stored matrix outside "
+          "of control flow; its other weights are stored in 8 bits");
     nlohmann::ordered_json report = report_nodes(assignment, insertion.weights());
     TN_CHECK(storage.run(edit, assignment));
     TN_CHECK(edit.commit());

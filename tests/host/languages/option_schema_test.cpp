@@ -74,11 +74,12 @@ TEST_F(OptionSchema, RefusesWhatHasNoEffectBesideTheOthers) {
   EXPECT_EQ(failure(R"({"group": 64})", kNeeds),
             "quantizer.static: option group: expected bits = 4 beside it, as it has no effect "
             "otherwise, got bits = 8");
-  EXPECT_EQ(failure(R"({"energy": 0.5})", kNeeds),
-            "quantizer.static: option energy: expected rank = 'energy' or 'share', or budget beside "
-            "it, as it has no effect otherwise, got rank = 'evbmf', no budget");
+  EXPECT_EQ(
+      failure(R"({"energy": 0.5})", kNeeds),
+      "quantizer.static: option energy: expected rank = 'energy' or 'share', or budget beside "
+      "it, as it has no effect otherwise, got rank = 'evbmf', no budget");
   EXPECT_THAT(failure(R"({"reduce": true, "budget": 1})", kNeeds),
-              HasSubstr("expected bits = 8 and no budget beside it, as it has no effect "
+              HasSubstr("expected no budget and bits = 8 beside it, as it has no effect "
                         "otherwise, got budget = 1"));
 }
 
