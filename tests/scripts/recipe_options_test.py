@@ -23,10 +23,14 @@ TABLE = "of operators that the model need not have"
 OTHER = "changes what else is written, needs files or objects, or has tests of its own"
 MAY_BE_SILENT = {
     **dict.fromkeys(("max_bytes", "shared", "min_channels", "allow_slower", "measure"), BOUND),
-    **dict.fromkeys(("min_error", "min_delta", "patience", "limit", "min_snr", "max_drop", "gain"), BOUND),
+    **dict.fromkeys(
+        ("min_error", "min_delta", "patience", "limit", "min_snr", "max_drop", "gain"), BOUND
+    ),
     **dict.fromkeys(("samples", "clip_norm", "clip_value", "max_error", "max_ratio"), BOUND),
     **dict.fromkeys(("batch", "threads", "backend", "step_shapes", "memory", "bench"), HOW),
-    **dict.fromkeys(("low", "follow", "level", "device", "precision", "non_finite", "drop_last", "dtype"), TABLE),
+    **dict.fromkeys(
+        ("low", "follow", "level", "device", "precision", "non_finite", "drop_last", "dtype"), TABLE
+    ),
     **dict.fromkeys(("insert", "rounds", "alpha", "per_channel", "reduce_range"), BOUND),
     **dict.fromkeys(("metric", "requantize", "dry_run", "teacher", "gptq"), OTHER),
 }
@@ -140,12 +144,12 @@ def others(name: str, schema: dict) -> list[str]:
     return [str(low + (high - low) * 0.3)] if "number" in types else []
 
 
-def told(value: object) -> object:
+def without_times(value: object) -> object:
     """A report without measured times."""
     if isinstance(value, dict):
         timed = ("output", "seconds", "samples_per_second", "ms")
-        return {key: told(one) for key, one in value.items() if key not in timed}
-    return [told(one) for one in value] if isinstance(value, list) else value
+        return {key: without_times(one) for key, one in value.items() if key not in timed}
+    return [without_times(one) for one in value] if isinstance(value, list) else value
 
 
 def outcome(recipe: str, model: Path, *given: str) -> tuple:
@@ -158,7 +162,7 @@ def outcome(recipe: str, model: Path, *given: str) -> tuple:
         command += ["--set", one]
     result = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120)
     said = re.sub(r"[\d.e+]+ samples/s|\d+:\d+ left", "", result.stderr)
-    report = told(json.loads(result.stdout)) if result.stdout else None
+    report = without_times(json.loads(result.stdout)) if result.stdout else None
     return result.returncode, said, report, out.read_bytes() if out.exists() else b""
 
 
