@@ -31,7 +31,9 @@ def test_the_returned_model_is_what_the_last_step_computed(tmp_path, backend):
 
     def trained(model, epochs, rate):
         sgd = tenon.optim.sgd(lr=rate)
-        out = tenon.train(model, data, epochs=epochs, optimizer=sgd, parameters=["*_latent"], **given)
+        out = tenon.train(
+            model, data, epochs=epochs, optimizer=sgd, parameters=["*_latent"], **given
+        )
         return out, [one["loss"] for one in out.report["history"]]
 
     after, _ = trained(rounded, 5, 0.5)
