@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "languages/option_needs.hpp"
 #include "values/dtype.hpp"
 #include "values/json_any.hpp"
 
@@ -266,6 +267,7 @@ Result<Schema> parse_schema(std::string_view text, std::string_view who) {
   if (!schema.properties.is_object()) return schema_error(who, "properties is no object");
   for (const auto& [name, option] : schema.properties.items()) {
     std::string fault = schema_fault(option);
+    if (fault.empty()) fault = needs_fault(option, schema.properties);
     if (!fault.empty()) return schema_error(who, cat("option ", name, ": ", fault));
     schema.names.push_back(name);
     if (!option.contains("default") || option["default"].is_null()) continue;
@@ -316,6 +318,16 @@ Status take_others(const Schema& schema,
   return {};
 }
 
+// What is given and is not the default has to have an effect.
+Status check_needs(const Schema& schema, const tn_options& all, std::string_view who) {
+  for (const auto& [key, option] : schema.properties.items()) {
+    if (!option.contains("needs") || !is_said(key, schema.properties, all)) continue;
+    std::string why = why_no_effect(key, schema.properties, all);
+    if (!why.empty()) return {TN_INVALID_ARGUMENT, cat("option ", key, ": ", why), who};
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Ref<tn_options>> validate_options(tn_ctx* owner,
@@ -340,6 +352,7 @@ Result<Ref<tn_options>> validate_options(tn_ctx* owner,
   }
   for (const std::string& key : schema.required)
     if (!out->find(key)) return option_error(who, key, schema.properties[key], {});
+  TN_CHECK(check_needs(schema, *out.get(), who));
   return out;
 }
 

@@ -59,8 +59,6 @@ Result<Choice> Choice::read(tn_ctx* ctx, const Options& options) {
   out.is_dry = options.flag("dry_run");
   out.budget = options.number("budget");
   out.time = options.number("time");
-  if (out.time > 0 && out.budget > 0)
-    return invalid("options time, budget: expected one of them, got both");
   if (out.time > 0 && !out.measure)
     return invalid("option time: expected with measure, got measure = false");
   TN_TRY(data, FeedOptions::read(ctx, options));

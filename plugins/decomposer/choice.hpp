@@ -66,7 +66,8 @@ void judge_times(const Choice& choice, Verdict* verdict);
   R"("description": "refuse by measured time where sizes are known, else by FLOPs"},)"                                      \
   R"("allow_slower": {"type": "boolean", "default": false,)"                                         \
   R"("description": "replace layers even when that is slower or more work"},)"                       \
-  R"("backend": {"type": ["array", "string"], "items": {"type": "string"},)"                         \
+  R"("backend": {"type": ["array", "string"], "items": {"type": "string"},)" \
+  R"("needs": [{"measure": [true]}, {"time": "given"}, {"data": "given"}],)"                         \
   R"("description": "measures: the first that is there; default: what this machine is best with"},)" \
   TENON_SELECTED_OPTIONS("layers to decompose") ","                                                  \
   R"("dry_run": {"type": "boolean", "default": false,)"                                              \
@@ -74,15 +75,15 @@ void judge_times(const Choice& choice, Verdict* verdict);
   R"("budget": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1,)"                    \
   R"("description": "share of the FLOPs of all layers that may be left: ranks by the )"              \
   R"(largest share of energy, the same for all layers, that meets it; instead of rank"},)"           \
-  R"("time": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1,)"                      \
+  R"("time": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1, "needs": {"budget": "absent"},)"                      \
   R"("description": "share of each layer's measured time that may be left: its ranks by )"           \
   R"(the largest share of energy that meets it; instead of rank"},)"                                 \
   R"("data": {"type": "component", "role": "tenon.dataset/1",)"                                      \
   R"("description": "inputs, without labels: errors count as what the layer makes of )"              \
   R"(them, and no longer as those of its weight"},)"                                                 \
-  R"("samples": {"type": "integer", "minimum": 1, "default": 256,)"                                  \
+  R"("samples": {"type": "integer", "minimum": 1, "default": 256, "needs": {"data": "given"},)"                                  \
   R"("description": "samples of data, at most"},)"                                                   \
-  R"("batch": {"type": "integer", "minimum": 1, "default": 16,)"                                     \
+  R"("batch": {"type": "integer", "minimum": 1, "default": 16, "needs": {"data": "given"},)"                                     \
   R"("description": "batch size of data"},)"                                                         \
   R"("seed": {"type": "integer", "minimum": 0, "default": 0,)"                                       \
   R"("description": "seed of the random weights that are compared with"})"

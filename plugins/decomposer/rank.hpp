@@ -30,12 +30,15 @@ int64_t choose_rank(
 // These options in a component's schema, JSON without braces.
 #define TENON_RANK_OPTIONS                                                               \
   R"("energy": {"type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 0.9,)" \
+  R"("needs": {"rank": ["energy"], "budget": "absent", "time": "absent"},)"              \
   R"("description": "rank energy: share of the squared norm of a weight that is )"       \
   R"(kept"},)"                                                                           \
   R"("error": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1,)"         \
+  R"("needs": {"rank": ["error"], "budget": "absent", "time": "absent"},)"               \
   R"("default": 0.1, "description": "rank error: the least ranks whose relative error )" \
   R"(is at most this"},)"                                                                \
   R"("weaken": {"type": "number", "minimum": 0, "maximum": 1, "default": 0,)"            \
+  R"("needs": {"rank": ["evbmf"], "budget": "absent", "time": "absent"},)"               \
   R"("description": "rank evbmf: 0 takes its rank, 1 the full one"},)"                   \
   R"("min_error": {"type": "number", "minimum": 0, "default": 0,)"                       \
   R"("description": "ranks are lowered while the relative error stays under this"},)"    \

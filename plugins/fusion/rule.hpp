@@ -17,8 +17,9 @@ struct Settings {
   const tn_cancel* cancel = nullptr;
   std::string scope;            // only nodes of this scope and below; empty: all
   int64_t max_bytes = 1 << 24;  // of a folded constant, beyond what it is made from
-  bool integers_only = false;   // folded constants are integers and truth values, no weights
-  bool keeps_shared = false;    // a constant that other nodes read too is not what goes for it
+  bool integers_only =
+      false;  // only integers and truth values are folded, and what reads them alone
+  bool keeps_shared = false;  // a constant that other nodes read too is not what goes for it
 
   static Settings from(tn_ctx* ctx, const Options& options);
   bool covers(Node node) const;

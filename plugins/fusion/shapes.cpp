@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // fusion.shapes: what a transformation needs that asks for sizes, such as a gradient. Integers that
-// follow from constants and known shapes become constants, an If whose condition is one becomes its
-// branch; weights stay as they are, under their names, also where one is made from another.
+// follow from other integers and known shapes become constants, an If whose condition is one
+// becomes its branch; weights stay as they are, under their names, also where one is made from
+// another, and so does what is decided by their numbers, which training changes.
 #include "rounds.hpp"
 
 FUSION_DECLARE_RULE(constants)

@@ -9,6 +9,7 @@
 
 #include "tenon/sdk/number.hpp"
 #include "tenon/sdk/role/pass.hpp"
+#include "tenon/sdk/run.hpp"
 
 #include "casts.hpp"
 #include "redirect.hpp"
@@ -62,6 +63,11 @@ class Widening {
     return {};
   }
 
+  bool has_narrow_ends() const {
+    std::vector<Value> ends = edit_.graph().inputs(), outputs = edit_.graph().outputs();
+    ends.insert(ends.end(), outputs.begin(), outputs.end());
+    return std::ranges::any_of(ends, [&](Value v) { return is_narrow(v.dtype()); });
+  }
   uint64_t constant_count() const { return n_constants_; }
   uint64_t cast_count() const { return casts_.count(); }
 
@@ -183,6 +189,10 @@ class Widen {
   Status run(tn_graph* raw, const Cancel&, Sink& sink) {
     TN_TRY(edit, Edit::begin(raw));
     Widening widening(edit, keeps_interface_, wide_);
+    if (!keeps_interface_ && !widening.has_narrow_ends())
+      log_line(edit.ctx(), TN_LOG_WARNING,
+               cat("option interface has no effect: no input or output is narrower than ",
+                   dtype_name(wide_)));
     TN_CHECK(widening.run());
     TN_CHECK(edit.commit());
     nlohmann::ordered_json report{{"constants", widening.constant_count()},

@@ -59,8 +59,8 @@ Result<BatchPlan> batch_plan(tn_ctx* ctx, const Options& options) {
   TN_TRY(data, FeedOptions::read(ctx, options));
   BatchPlan out;
   out.data = std::move(data);
-  out.label = options.text("label");
-  out.loss = options.text("loss");
+  out.label = options.text("label", "label");
+  out.loss = options.text("loss", "cross_entropy");
   out.axis = options.integer("axis", 1);
   return Result<BatchPlan>(std::move(out));
 }
@@ -70,7 +70,7 @@ Result<Feed> feed_of(tn_ctx* ctx,
                      Graph model,
                      std::map<std::string, std::string> fields,
                      std::string_view what) {
-  if (!plan.data.data) return invalid(cat("option data: expected a data set", what));
+  if (!plan.data.data) return invalid(cat("option data: expected a data set", what, ", got none"));
   FeedPlan how{.user = "importance",
                .usual = plan.data.batch,
                .samples = plan.data.samples,
@@ -113,7 +113,7 @@ Result<OwnedGraph> with_loss(tn_ctx* ctx,
                              const BatchPlan& plan,
                              Feed* feed) {
   constexpr std::string_view kWhat = " with labels, for an importance that uses the loss";
-  if (!plan.data.data) return invalid(cat("option data: expected a data set", kWhat));
+  if (!plan.data.data) return invalid(cat("option data: expected a data set", kWhat, ", got none"));
   TN_TRY(fields, Fields::of(ctx, plan.data.data));
   if (!fields.find(plan.label))
     return invalid(

@@ -179,6 +179,6 @@ TENON_PASS(regrow,
     "steps": {"type": "integer", "minimum": 1, "default": 1, "description": "how many there are"},
     "by": {"type": "string", "enum": ["gradient", "random"], "default": "gradient",
            "description": "random: the control; no data is read"},
-    "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "of random places"},
-    )" PRUNER_LOSS_OPTIONS R"(,
+    "seed": {"needs": {"by": ["random"]}, "type": "integer", "minimum": 0, "default": 0, "description": "of random places"},
+    )" PRUNER_LOSS_OPTIONS(R"(, "needs": {"by": ["gradient"]})") R"(,
     )" TENON_SELECTED_OPTIONS("layers whose weights move") "}}")

@@ -128,6 +128,32 @@ std::vector<float> norms_for(const Weight& weight, const Tensor& seen) {
   return out;
 }
 
+constexpr uint64_t kReadsLoss =
+    TN_IMPORTANCE_GRADIENTS | kImportanceEffects | kImportanceSecondOrder | kImportanceGradientFlow;
+constexpr uint64_t kReadsData = kReadsLoss | TN_IMPORTANCE_ACTIVATIONS;
+
+// Options that only an importance of these needs has a use for.
+constexpr std::pair<const char*, uint64_t> kUsedBy[] = {
+    {"label", kReadsLoss},
+    {"loss", kReadsLoss},
+    {"axis", kReadsLoss},
+    {"samples", kReadsData},
+    {"batch", kReadsData},
+    {"orders", kImportanceEffects},
+    {"order_seed", kImportanceEffects},
+};
+
+Status check_used(const Options& options, const std::string& importance, uint64_t needs) {
+  for (auto [key, users] : kUsedBy)
+    if (options.has(key) && !(needs & users))
+      return invalid(cat("option ", key, ": expected an importance that looks at ",
+                         users == kImportanceEffects ? "effects (shapley)"
+                         : users == kReadsData       ? "data"
+                                                     : "the loss",
+                         ", as it has no effect otherwise, got importance = '", importance, "'"));
+  return {};
+}
+
 }  // namespace
 
 Result<Scoring> Scoring::create(tn_ctx* ctx, const Options& options) {
@@ -151,6 +177,7 @@ Result<Scoring> Scoring::create(tn_ctx* ctx, const Options& options) {
     return unsupported(
         cat("option importance: ", id,
             " asks for more than weights, gradients, curvature, activations, effects and flow"));
+  TN_CHECK(check_used(options, name, out.needs_));
   TN_TRY(plan, batch_plan(ctx, options));
   out.plan_ = std::move(plan);
   out.plan_.orders = static_cast<uint64_t>(options.integer("orders", 1));

@@ -71,13 +71,12 @@ class Scoring {
 };
 
 // Part of the option schemas.
-#define PRUNER_SCORING_OPTIONS                                                                                   \
-  R"("importance_options": {"type": "object", "description": "options of the importance"},)" PRUNER_LOSS_OPTIONS \
-  ","                                                                                                            \
-  R"("orders": {"type": "integer", "minimum": 1, "default": 1,)"                                                 \
-  R"( "description": "for scores by effects: how often each batch takes the channels of a group out"},)"         \
-  R"("order_seed": {"type": "integer", "minimum": 0, "default": 0,)"                                             \
-  R"( "description": "of the orders in which channels are taken out"})"
+// clang-format off
+#define PRUNER_SCORING_OPTIONS \
+  R"("importance_options": {"type": "object", "description": "options of the importance"},)" PRUNER_LOSS_OPTIONS("") "," \
+  R"("orders": {"type": "integer", "minimum": 1, "description": "for scores by effects: how often each batch takes the channels of a group out, 1 when absent"},)" \
+  R"("order_seed": {"type": "integer", "minimum": 0, "description": "of the orders in which channels are taken out, 0 when absent"})"
+// clang-format on
 
 // Scores of one group divided by their mean, so that groups compare.
 void divide_by_mean(std::vector<double>& scores);

@@ -114,6 +114,15 @@ bool Assignment::is_taken(Node node) const {
   return at != index_.end() && nodes_[at->second].taken;
 }
 
+bool Assignment::has_product_of_activations() const {
+  return std::any_of(nodes_.begin(), nodes_.end(), [](const Decision& one) {
+    return one.taken && std::any_of(one.role.products.begin(), one.role.products.end(),
+                                    [&one](const Product& product) {
+                                      return !product.weight_of(one.node).is_constant();
+                                    });
+  });
+}
+
 size_t Assignment::taken_count() const {
   size_t n = 0;
   for (const Decision& one : nodes_)

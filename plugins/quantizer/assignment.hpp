@@ -48,11 +48,14 @@ class Assignment {
   const std::vector<Decision>& nodes() const { return nodes_; }
   // Values stored in 8 bits, in topological order, and the group of each: one scale per group.
   const std::vector<Value>& values() const { return values_; }
+  bool is_stored(Value v) const { return groups_.contains(v.id); }
   size_t group_of(Value v) const { return groups_.at(v.id); }
   size_t group_count() const { return group_count_; }
   // Values whose ranges decide: those that no node of the same group made from another.
   const std::vector<Value>& observed() const { return observed_; }
   bool is_taken(Node node) const;
+  // Whether a taken node multiplies values that are both computed.
+  bool has_product_of_activations() const;
   // Whether this taken node reads this input as a value in 8 bits.
   bool reads(Node node, uint64_t input) const;
   size_t taken_count() const;

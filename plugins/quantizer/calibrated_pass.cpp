@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "calibrated_pass.hpp"
 
+#include <set>
+
 #include "tenon/sdk/original.hpp"
 
 #include "ranges.hpp"
@@ -22,11 +24,33 @@ Result<CalibratedPass> CalibratedPass::create(tn_ctx* ctx, const Options& option
   return Result<CalibratedPass>(std::move(out));
 }
 
+// A range of a value that is observed neither here nor where no option leaves nodes in float would
+// be ignored. What a search found before it left some of them in float is fine.
+Status CalibratedPass::check_ranges(const Assignment& assignment, Graph graph) const {
+  if (plan_.known.empty()) return {};
+  Choices all = choices_;
+  all.selected = {};
+  TN_TRY(whole, Assignment::make(graph, all));
+  std::set<std::string_view> observed;
+  for (const Assignment* one : std::initializer_list<const Assignment*>{&assignment, &whole})
+    for (Value v : one->observed())
+      observed.insert(v.name());
+  for (const auto& [name, range] : plan_.known) {
+    Value value = graph.find(name);
+    if (!value || value.is_constant() || observed.contains(name)) continue;  // or said elsewhere
+    return invalid(cat("option ranges: '", name, "': expected a value that is stored in 8 bits ",
+                       "with a range of its own (quantizer.calibrate reports them), got one that ",
+                       whole.is_stored(value) ? "shares the range of another" : "stays in float"));
+  }
+  return {};
+}
+
 Status CalibratedPass::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
   Graph graph{raw};
   TN_CHECK(choices_.selected.check(graph));
   TN_TRY(assignment, Assignment::make(graph, choices_));
   TN_CHECK(check_something_taken(assignment));
+  TN_CHECK(check_ranges(assignment, graph));
   TN_TRY(feed, Feed::make(ctx_, data_.data, graph, calibration_feed(data_)));
   TN_TRY(ranges, ranges_of(ctx_, graph, assignment, &feed, plan_, cancel));
 
@@ -40,6 +64,10 @@ Status CalibratedPass::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
                       {"zero_point", ranges.params[g].zero_point}});
   }
   log_left(ctx_, assignment);
+  if (choices_.products != Products::kNone && !assignment.has_product_of_activations())
+    log_line(ctx_, TN_LOG_WARNING,
+             cat("option products has no effect: the model has no product of two activations",
+                 choices_.products == Products::kScores ? " that a Softmax reads" : ""));
   Insertion insertion(ctx_, assignment, insertion_);
   TN_TRY(edit, Edit::begin(raw));
   TN_CHECK(insertion_.trained ? keep_original(edit, raw) : edit.set_note(0, kOriginalNote, {}));

@@ -15,6 +15,8 @@ class CalibratedPass {
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink);
 
  protected:
+  Status check_ranges(const Assignment& assignment, Graph graph) const;
+
   InsertionPlan insertion_;
   tn_ctx* ctx_ = nullptr;
   FeedOptions data_;

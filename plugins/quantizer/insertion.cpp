@@ -120,7 +120,7 @@ Status Insertion::store_weights(EditView edit,
                                 Node node,
                                 const Product& product,
                                 const Params* act) {
-  WeightNote note{std::string(node.name()), 0, false, {}};
+  WeightNote note{.node = std::string(node.name())};
   TN_TRY(stored, stored_weight(edit, node, product, act, &note));
   TN_CHECK(edit.set_input(node, static_cast<uint64_t>(product.weight), stored.value));
   if (act && plan_.integer_bias) {
@@ -175,6 +175,7 @@ Result<Value> Insertion::stored_blocks(EditView edit,
   Blocks blocks =
       quantize_blocks(value.constant().dl(), {form->weight_in, plan_.block, plan_.clips});
   note->snr_db = blocks.snr_db;
+  note->in_blocks = true;
   return add_blocks(edit, value.name(), blocks);
 }
 

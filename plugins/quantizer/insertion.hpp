@@ -33,7 +33,8 @@ struct WeightNote {  // of one weight, for the report
   std::string node;
   double snr_db = 0;
   bool integer_bias = false;
-  ZeroCounts zeros;  // of trained ones
+  bool in_blocks = false;  // int4, a scale for each group
+  ZeroCounts zeros = {};   // of trained ones
 };
 
 // A weight as int8 behind a DequantizeLinear: what stands for it.

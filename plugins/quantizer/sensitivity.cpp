@@ -54,6 +54,7 @@ class Sensitivity : public CalibratedPass {
     TN_TRY(assignment, Assignment::make(graph, choices_));
     TN_CHECK(check_something_taken(assignment));
     TN_TRY(feed, Feed::make(ctx_, data_.data, graph, calibration_feed(data_)));
+    TN_CHECK(check_ranges(assignment, graph));
     TN_TRY(ranges, ranges_of(ctx_, graph, assignment, &feed, plan_, cancel));
     TN_TRY(noise, Noise::make(graph, assignment, ranges.params, insertion_, choices_.selected));
     TN_CHECK(noise.measure(ctx_, &feed, plan_.backends, cancel));

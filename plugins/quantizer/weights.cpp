@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // "quantizer.weights": weights in 8 bits, or of products in 4, computation in float. A file of a
 // quarter or an eighth of the size and no calibration.
+#include <algorithm>
+
 #include "tenon/sdk/role/pass.hpp"
 
 #include "report.hpp"
@@ -27,6 +29,13 @@ class Weights {
     Storage storage({choices_.selected, plan_.per_channel});
     TN_TRY(edit, Edit::begin(raw));
     TN_CHECK(insertion.run(edit, {}));
+    const std::vector<WeightNote>& notes = insertion.weights();
+    if (plan_.block > 0 && std::none_of(notes.begin(), notes.end(),
+                                        [](const WeightNote& one) { return one.in_blocks; }))
+      log_line(
+          ctx_, TN_LOG_WARNING,
+          "option bits: 4 has no effect: the model has no product with a stored matrix outside "
+          "of control flow; its other weights are stored in 8 bits");
     nlohmann::ordered_json report = report_nodes(assignment, insertion.weights());
     TN_CHECK(storage.run(edit, assignment));
     TN_CHECK(edit.commit());
@@ -53,8 +62,8 @@ TENON_PASS(weights,
   "properties": {
     "bits": {"type": "integer", "enum": [4, 8], "default": 8,
              "description": "4: weights of products in int4, a scale for each group; the others in 8"},
-    "group": {"type": "integer", "minimum": 8, "default": 32, "description": "with 4 bits: group size, elements that share a scale"},
-    "clip": {"type": "boolean", "default": true,
+    "group": {"needs": {"bits": [4]}, "type": "integer", "minimum": 8, "default": 32, "description": "with 4 bits: group size, elements that share a scale"},
+    "clip": {"needs": {"bits": [4]}, "type": "boolean", "default": true,
              "description": "with 4 bits: scales that clip the largest elements where that leaves less error; else the maximum over 7"},
     "per_channel": {"type": "boolean", "default": true, "description": "a scale for each output channel"},
     )" TENON_SELECTED_OPTIONS("layers to store in fewer bits") "}}")

@@ -173,6 +173,10 @@ Status Loop::set_up_recipe(std::string_view backend, bool by_backend) {
   bool drives_dropout =
       std::find(recipe_.driven.begin(), recipe_.driven.end(), kDropout) != recipe_.driven.end();
   recipe_.mode = {given_.seed, given_.batch_statistics, drives_dropout};
+  auto is_norm = [](Node node) { return node.is("BatchNormalization"); };
+  if (!given_.batch_statistics && std::ranges::none_of(free_.view().nodes(), is_norm))
+    log_line(ctx_, TN_LOG_WARNING,
+             "option batch_norm has no effect: the model has no BatchNormalization");
   recipe_.train_as = given_.train_as;
   recipe_.steps_per_epoch = batches_per_epoch();
   recipe_.check_nan = given_.check_nan;

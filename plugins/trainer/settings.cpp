@@ -93,13 +93,6 @@ Status read_validation(const Options& options, Settings& out) {
   out.patience = static_cast<uint64_t>(options.integer("patience"));
   out.min_delta = options.number("min_delta");
   out.restore_best = options.flag("restore_best");
-  bool validates = out.validation || out.validation_share > 0;
-  if (out.patience > 0 && !validates)
-    return invalid("option patience: expected option validation with it");
-  if (!out.metric.id.empty() && !validates)
-    return invalid("option metric: expected option validation with it");
-  if (!out.validate_as.empty() && !validates)
-    return invalid("option validate_as: expected option validation with it");
   return {};
 }
 
@@ -165,8 +158,6 @@ Status read_precision(const Options& options, Settings& out) {
   out.reports_gradients = options.flag("gradient_histogram");
   out.loss_scale = options.text("loss_scale", "{}");
   out.fp8 = options.text("fp8", "{}");
-  if (options.has("fp8") && out.precision != "fp8")
-    return invalid(cat("option fp8: expected precision fp8, got ", options.text("precision")));
   if (out.precision == "fp8" && options.has("drop_layers"))
     return invalid(
         "option drop_layers: expected another precision than fp8, whose scales are of "
@@ -186,11 +177,6 @@ Status read_run(const Options& options, Settings& out) {
   out.keep_last = static_cast<uint64_t>(options.integer("keep_last"));
   out.shard_bytes = static_cast<uint64_t>(options.integer("shard_bytes"));
   out.rewind = options.text("rewind");
-  if (!out.run.empty()) return {};
-  if (out.resume) return invalid("option resume: expected option run, the folder of the run");
-  if (!out.keep_steps.empty() || out.keep_last > 0)
-    return invalid(cat("option ", out.keep_last > 0 ? "keep_last" : "keep_steps",
-                       ": expected option run, the folder of the run"));
   return {};
 }
 

@@ -20,6 +20,7 @@ local small, rows, taken, why = model, {}, {}, {}
 for _, method in ipairs(methods) do
   local report
   small, report = small:apply("decomposer." .. method, recipe.options("decomposer." .. method))
+  if #report.decomposed == 0 then recipe.idle("decomposer." .. method) end
   for _, layer in ipairs(report.decomposed) do
     rows[#rows + 1] = {
       layer = layer.node, method = method, rank = tostring(layer.rank or layer.rank_in .. " " .. layer.rank_out),

@@ -75,6 +75,7 @@ local function prepared(names, data)
     if is_float_pass[method] then
       local id = "quantizer." .. method
       local made, report = source:apply(id, recipe.options(id, method == "smooth" and { data = data } or {}))
+      if #(report.equalized or {}) + #(report.layers or {}) == 0 then recipe.idle(id) end
       is_changed = #(report.equalized or {}) > 0
       for _, layer in ipairs(report.layers or {}) do is_changed = is_changed or layer.how ~= "left" end
       if is_changed then source = made end
@@ -180,6 +181,10 @@ if (args.weak or 20) > 0 then
       weak[#weak + 1] = (row.node:gsub("[%[%]%*%?]", "?")) -- what is special in patterns may be any letter
     end
   end
+end
+if args.weak and (#weak == 0 or #weak > computing // 4) and args.weak > 0 then
+  tn.log.info(("option weak: %s leave less than %g dB alone: nothing is left in float for it"):format(#weak == 0 and "no layers" or
+    ("%d layers, more than a quarter,"):format(#weak), args.weak))
 end
 if #weak > 0 and #weak <= computing // 4 then
   keep_if_better("in float: " .. table.concat(weak, ", "), changed { skip = weak }, 3)

@@ -32,7 +32,8 @@ local result = {
   bytes_before = source:bytes(), bytes_after = small:bytes(), groups = {}, barriers = report.barriers,
 }
 for i, group in ipairs(report.groups) do
-  result.groups[i] = { layer = group.layer, channels = group.channels * group.width, kept = group.kept * group.width }
+  result.groups[i] = { layer = group.layer, channels = group.channels * group.width, kept = group.kept * group.width, scores = group.scores,
+    standard_errors = group.standard_errors }
 end
 for key, value in pairs(judged) do
   result[key] = value

@@ -23,7 +23,7 @@ ROOMS = {
     "host types": (("host/types",), 550, 4400),
     "host threads": (("host/threads",), 1450, 8200),
     "host memory": (("host/memory",), 440, 2950),
-    "host languages": (("host/languages",), 2800, 25500),
+    "host languages": (("host/languages",), 2900, 26300),
     "host files": (("host/files",), 480, 3500),
     "host crashes": (("host/crashes",), 490, 3100),
     "host backends": (("host/backends",), 330, 2500),

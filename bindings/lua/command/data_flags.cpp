@@ -88,7 +88,10 @@ void DataFlags::with_advice(const Action& work) const {
   try {
     work();
   } catch (const std::runtime_error& failed) {
-    if (std::string_view(failed.what()).find("; options of ") == std::string_view::npos) throw;
+    const std::string_view why = failed.what();
+    if (path.empty() && why.find("option data: expected") != std::string_view::npos)
+      throw Error(TN_INVALID_ARGUMENT, cat(why, " (give one by --data FILE)"));
+    if (why.find("; options of ") == std::string_view::npos) throw;
     throw Error(TN_INVALID_ARGUMENT, cat(failed.what(), " (give one by ", kFlag, " KEY=VALUE)"));
   }
 }

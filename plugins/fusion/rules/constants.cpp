@@ -113,6 +113,9 @@ class Candidates {
     uint64_t bytes = 0;
     for (Value input : node.inputs()) {
       if (!input) continue;
+      // A weight that is to be trained is a constant until then: what is decided by it is not
+      // known.
+      if (settings_.integers_only && is_float(input.dtype())) return false;
       if (!input.is_constant() && computed_.count(input.id) == 0) return false;
       bool stays = input.is_constant() && input.consumer_count() > 1;
       if (!stays || !settings_.keeps_shared) bytes += bytes_known(input);

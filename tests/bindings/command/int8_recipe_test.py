@@ -258,7 +258,7 @@ def test_each_observer_that_is_tried_has_options_of_its_own(tmp_path: Path) -> N
     x[17, 3] = 1000  # percentiles leave it out, and what is tried behind them has no such option
     samples = data(tmp_path, 2400, x=x)
 
-    asked = ("--set", "samples=2000", "--set", "methods=none", "--set", 'ranges={"y": [0, 1]}')
+    asked = ("--set", "samples=2000", "--set", "methods=none", "--set", 'ranges={"x": [-4, 4]}')
     result = report(optimize(tmp_path, "--data", samples, "--json", *asked))
 
     tried = {row["choice"]: row["SNR dB"] for row in result["chosen_by"]}

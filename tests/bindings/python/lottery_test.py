@@ -185,5 +185,5 @@ def test_what_cannot_be_rewound_is_reported(found, data, tmp_path):
         fit(pruned(models[0]), data, rewind=at_k, optimizer=tenon.optim.sgd(lr=0.1))
     with pytest.raises(tenon.TenonError, match="no_such.safetensors"):
         fit(pruned(models[0]), data, rewind=tmp_path / "no_such.safetensors")
-    with pytest.raises(tenon.InvalidArgument, match="option keep_steps: expected option run"):
+    with pytest.raises(tenon.InvalidArgument, match="option keep_steps: expected run beside it"):
         fit(network(), data, keep_steps=[K])

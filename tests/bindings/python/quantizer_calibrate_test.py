@@ -72,6 +72,14 @@ def test_a_range_of_no_activation_is_refused(tmp_path: Path, name: str) -> None:
             model.apply(component, data=data, ranges={name: [0, 1]})
 
 
+def test_a_range_of_what_is_never_stored_is_refused(tmp_path: Path) -> None:
+    model, data = mlp(tmp_path, random_mlp(5, [8, 4])), saved(tmp_path, np.ones((8, 8), "f"))
+    name = model.inspect()["outputs"][0]["name"]
+    for component in ("quantizer.static", "quantizer.qat", "quantizer.sensitivity"):
+        with pytest.raises(tenon.TenonError, match=f"ranges: '{name}': .* one that stays in float"):
+            model.apply(component, data=data, ranges={name: [0, 1]})
+
+
 def test_given_ranges_make_the_model_that_calibration_makes(tmp_path: Path) -> None:
     model, x = network(tmp_path), samples(64)
     data = saved(tmp_path, x)

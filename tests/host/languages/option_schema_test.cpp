@@ -62,6 +62,47 @@ TEST_F(OptionSchema, TurnsNumbersIntoTheTypeOfTheSchema) {
   EXPECT_EQ((*out)->find("mean")->tag(), TN_ANY_F64S);
 }
 
+constexpr std::string_view kNeeds = R"({"properties": {
+  "bits": {"type": "integer", "default": 8},
+  "group": {"type": "integer", "default": 32, "needs": {"bits": [4]}},
+  "rank": {"type": ["integer", "string"], "default": "evbmf"},
+  "budget": {"type": "number"},
+  "energy": {"type": "number", "default": 0.9, "needs": [{"rank": ["energy", "share"]}, {"budget": "given"}]},
+  "reduce": {"type": "boolean", "default": false, "needs": {"budget": "absent", "bits": [8]}}}})";
+
+TEST_F(OptionSchema, RefusesWhatHasNoEffectBesideTheOthers) {
+  EXPECT_EQ(failure(R"({"group": 64})", kNeeds),
+            "quantizer.static: option group: expected bits = 4 beside it, as it has no effect "
+            "otherwise, got bits = 8");
+  EXPECT_EQ(
+      failure(R"({"energy": 0.5})", kNeeds),
+      "quantizer.static: option energy: expected rank = 'energy' or 'share', or budget beside "
+      "it, as it has no effect otherwise, got rank = 'evbmf', no budget");
+  EXPECT_THAT(failure(R"({"reduce": true, "budget": 1})", kNeeds),
+              HasSubstr("expected no budget and bits = 8 beside it, as it has no effect "
+                        "otherwise, got budget = 1"));
+}
+
+TEST_F(OptionSchema, TakesWhatHasAnEffectAndDefaultsAnywhere) {
+  for (std::string_view json :
+       {R"({"group": 64, "bits": 4})", R"({"group": 32})", R"({"group": null})",
+        R"({"energy": 0.5, "rank": "share"})", R"({"energy": 0.5, "budget": 1})",
+        R"({"energy": 0.5, "budget": 1, "rank": 3})", R"({"reduce": true})"})
+    EXPECT_EQ(failure(json, kNeeds), "no failure") << json;
+}
+
+TEST_F(OptionSchema, RefusesNeedsThatCannotBeAsked) {
+  auto fault = [](std::string_view needs) {
+    return check_schema(cat(R"({"properties": {"a": {"type": "number", "needs": )", needs, "}}}"),
+                        "quantizer.static")
+        .text();
+  };
+  EXPECT_THAT(fault(R"({"b": "given"})"), HasSubstr("option a: needs: unknown option b"));
+  EXPECT_THAT(fault(R"({"a": 3})"), HasSubstr("needs: a: expected a list of values"));
+  EXPECT_THAT(fault(R"({"a": []})"), HasSubstr("needs: a: expected a list of values"));
+  EXPECT_THAT(fault("[3]"), HasSubstr("needs: expected an object"));
+}
+
 TEST_F(OptionSchema, NamesRangeTypeAndValue) {
   EXPECT_EQ(failure(R"({"sparsity": 1.5})"),
             "quantizer.static: option sparsity: expected a number in [0, 1], got 1.5");

@@ -113,7 +113,8 @@ TEST_F(Choice, RanksByTimeAreWithinIt) {
   ASSERT_EQ(apply("decomposer.svd", options), "");
   EXPECT_THAT(why_left("fc"), HasSubstr("option time: no ranks leave"));
   options["budget"] = 0.5;
-  EXPECT_THAT(apply("decomposer.svd", options), HasSubstr("options time, budget: expected one"));
+  EXPECT_THAT(apply("decomposer.svd", options),
+              HasSubstr("option time: expected no budget beside it"));
 }
 
 TEST_F(Choice, RanksByErrorAreTheLeastWithinIt) {

@@ -125,6 +125,24 @@ TEST_F(FoldTest, ShapesFoldsIntegersAndLeavesWeights) {
   EXPECT_TRUE(folded.view().find("w").is_constant());
 }
 
+TEST_F(FoldTest, WhatAWeightDecidesIsNoShape) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[4]
+  constant %w: f32[4] = [1, -2, 3, -4]
+  constant %zero: f32[] = [0]
+  constant %one: f32[] = [1]
+  %test: bool[4] = GreaterOrEqual(%w, %zero) @test
+  %sign: f32[4] = Where(%test, %one, %zero) @sign
+  %size: i64[1] = Shape(%w) @shape
+  %flat: f32[4] = Reshape(%x, %size) @flat
+  %y: f32[4] = Mul(%flat, %sign) @y
+  output y = %y
+})");
+
+  EXPECT_THAT(operators(apply(graph, "fusion.shapes")),
+              ElementsAre("GreaterOrEqual", "Where", "Reshape", "Mul"));
+}
+
 TEST_F(FoldTest, RandomNumbersAreNoConstants) {
   OwnedGraph graph = parse(R"(graph {
   input %x: f32[2]

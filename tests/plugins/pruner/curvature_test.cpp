@@ -84,7 +84,6 @@ class Curvature : public PruningTest {
   Numbers scores_of(const char* importance) {
     EXPECT_EQ(apply("pruner.structured", {{"ratio", 0.5},
                                           {"importance", importance},
-                                          {"normalize", "none"},
                                           {"loss", "mse"},
                                           {"label", "t"},
                                           {"batch", kBatch},

@@ -312,7 +312,8 @@ TEST_F(RunFolder, ABadStepLeavesTheLastGoodCheckpoint) {
 TEST_F(RunFolder, ResumeNeedsAFolder) {
   options_.erase("run");
   options_["resume"] = true;
-  EXPECT_THAT(failure(model_, rows(), options_), HasSubstr("option resume: expected option run"));
+  EXPECT_THAT(failure(model_, rows(), options_),
+              HasSubstr("option resume: expected run beside it"));
 }
 
 }  // namespace

@@ -329,7 +329,7 @@ TEST_F(Levels, ProductsOfFloat8TrainToo) {
   given["fp8"] = {{"histories", 16}};
   EXPECT_THAT(refusal(given), HasSubstr("option fp8"));
   given["precision"] = "bf16";
-  EXPECT_THAT(refusal(given), HasSubstr("option fp8: expected precision fp8, got bf16"));
+  EXPECT_THAT(refusal(given), HasSubstr("option fp8: expected precision = 'fp8' beside it"));
 }
 
 TEST_F(Levels, TF32IsRefusedWhereThereIsNone) {

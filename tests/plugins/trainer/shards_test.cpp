@@ -125,7 +125,7 @@ TEST_F(Shards, KeptOnesAskForAFolder) {
   options_.erase("run");
   options_["keep_last"] = 2;
   EXPECT_THAT(failure(model_, rows(), options_),
-              HasSubstr("option keep_last: expected option run"));
+              HasSubstr("option keep_last: expected run beside it"));
 }
 
 }  // namespace

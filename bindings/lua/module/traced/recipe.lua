@@ -220,7 +220,7 @@ end
 -- begins with a float model, for what is quantized already there is --requantize); first and last, passes around that of `convert(id, options)`,
 -- which is a whole recipe.
 -- An option that is not used is an error, at the latest when the model is saved. Of the result, `options(id, table)` is the table with what was given for that
--- component, `mixed(whole, data, make, sensitivity)` is what mixed.lua says, `joined(a, b)` two lists as one, `methods(given, known)` the
+-- component, `idle(id)` says that the component did nothing with it, `mixed(whole, data, make, sensitivity)` is what mixed.lua says, `joined(a, b)` two lists as one, `methods(given, known)` the
 -- list of an option that names some of these; `load()` is the model, `float_model()` that in float32, normalised and folded; `judge(before, after, data)`, `trained(before, after, data, metric)`, `result(before, after, judged, more)` and `parts(data)` are above; with `described`, a table, the script is only asked what it
 -- takes and returns that.
 function tn.recipe(spec)
@@ -280,6 +280,16 @@ function tn.recipe(spec)
       if key ~= "data" and given[key] ~= nil then options[key], used[key] = given[key], true end
     end
     return options
+  end
+  -- Says of options that this component alone takes that they changed nothing, because it found nothing to do.
+  function recipe.idle(id)
+    for key in pairs(given) do
+      local is_shared = own[key] ~= nil
+      for _, other in ipairs(spec.passes) do is_shared = is_shared or other ~= id and taken[other][key] ~= nil end
+      if taken[id][key] and not is_shared then
+        tn.log.warning(("option %s has no effect: %s found nothing to do in this model"):format(key, id))
+      end
+    end
   end
   -- The data set of --data, read as --data-option says; nil without one.
   function recipe.data() return args.data and tn.data.open(args.data, args.data_options) end
