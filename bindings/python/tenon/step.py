@@ -141,7 +141,7 @@ class Step:
     def _for_plan(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """The options of a pass, with the plan's precision where it has an option for that."""
         precision = json.loads(self._options).get("precision")
-        for one in listed("pass") if precision and "precision" not in given else ():
+        for one in listed("tenon.pass/1") if precision and "precision" not in given else ():
             option = (one["schema"] or {}).get("properties", {}).get("precision", {})
             if one["id"] == name and precision in option.get("enum", ()):
                 return {**given, "precision": precision}

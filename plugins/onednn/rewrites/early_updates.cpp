@@ -16,13 +16,32 @@ namespace {
 constexpr int64_t kLeastCount = int64_t{64} << 10;
 
 // Beside pointwise ones: no data makes their steps fail.
-constexpr std::string_view kSafe[] = {
-    "MatMul",    "Gemm",       "Conv",          "ConvTranspose",        "ReduceSum",
-    "ReduceMean", "Transpose", "Reshape",       "Squeeze",              "Unsqueeze",
-    "Expand",    "Identity",   "Slice",         "Split",                "Concat",
-    "Pad",       "Softmax",    "LogSoftmax",    "LayerNormalization",   "BatchNormalization",
-    "MaxPool",   "tenon.ConvInputGrad",         "tenon.ConvWeightGrad", "tenon.BatchNormGrad",
-    "tenon.LayerNormGrad",     "tenon.MaxPoolGrad"};
+constexpr std::string_view kSafe[] = {"MatMul",
+                                      "Gemm",
+                                      "Conv",
+                                      "ConvTranspose",
+                                      "ReduceSum",
+                                      "ReduceMean",
+                                      "Transpose",
+                                      "Reshape",
+                                      "Squeeze",
+                                      "Unsqueeze",
+                                      "Expand",
+                                      "Identity",
+                                      "Slice",
+                                      "Split",
+                                      "Concat",
+                                      "Pad",
+                                      "Softmax",
+                                      "LogSoftmax",
+                                      "LayerNormalization",
+                                      "BatchNormalization",
+                                      "MaxPool",
+                                      "tenon.ConvInputGrad",
+                                      "tenon.ConvWeightGrad",
+                                      "tenon.BatchNormGrad",
+                                      "tenon.LayerNormGrad",
+                                      "tenon.MaxPoolGrad"};
 // What reads their result reads their operand.
 constexpr std::string_view kViews[] = {"Transpose", "Reshape",  "Squeeze", "Unsqueeze",
                                        "Expand",    "Identity", "Slice",   "Split"};
@@ -89,8 +108,8 @@ class Updates {
              std::ranges::all_of(value.users, [&](int user) { return updates_[user]; });
     };
     for (int i = n_nodes(); i-- > 0;)
-      updates_[i] =
-          !graph_.node(i).expr.empty() && std::ranges::all_of(graph_.node(i).outputs, ends_in_states);
+      updates_[i] = !graph_.node(i).expr.empty() &&
+                    std::ranges::all_of(graph_.node(i).outputs, ends_in_states);
   }
 
   // Nodes with a large value in common; a gradient from outside is none of theirs.
@@ -111,7 +130,8 @@ class Updates {
     std::vector<bool> is_member(graph_.nodes.size(), false);
     for (int i = 0; i < n_nodes(); ++i) {
       if (!updates_[i]) continue;
-      is_member[i] = std::ranges::any_of(graph_.node(i).outputs, [&](int v) { return is_large(v); });
+      is_member[i] =
+          std::ranges::any_of(graph_.node(i).outputs, [&](int v) { return is_large(v); });
       if (!is_member[i]) continue;
       for (int value : graph_.node(i).inputs)
         join(value, i);

@@ -161,7 +161,7 @@ def test_gradients_of_large_parameters_are_not_in_memory_together():
     for _ in range(3):
         np.testing.assert_allclose(step(words), reference(words), rtol=1e-4)
     for name, array in step.parameters.items():
-        np.testing.assert_allclose(array, reference.parameters[name], atol=2e-4)
+        np.testing.assert_allclose(array, reference.parameters[name], atol=2e-3)  # an update: 1e-2
     (part,) = step.describe()["partitions"]
     all_gradients = 4 * (LAYERS * WIDTH + 300) * WIDTH
     assert part["arena_bytes"] < all_gradients / 2

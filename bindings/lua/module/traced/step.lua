@@ -31,7 +31,7 @@ end
 local function for_plan(step, id, given)
   local precision = step.options.precision
   if not precision or (given and given.precision) then return given end
-  for _, one in ipairs(tn.components("pass")) do
+  for _, one in ipairs(tn.components("tenon.pass/1")) do
     local option = one.id == id and one.schema and (one.schema.properties or {}).precision
     for _, known in ipairs(option and option.enum or {}) do
       if known == precision then
