@@ -67,6 +67,11 @@ class Slots {
     const Slot* slot = at(id);
     return slot ? slot->data.get() : nullptr;
   }
+  // Whether no copy of these slots shares the payload.
+  bool is_own(uint64_t id) const {
+    const Slot* slot = at(id);
+    return slot && slot->data.use_count() == 1;
+  }
   // For writing: what others share is copied first.
   T* edit(uint64_t id) {
     auto* slot = const_cast<Slot*>(at(id));

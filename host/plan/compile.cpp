@@ -25,10 +25,10 @@ class Builder {
  public:
   Builder(tn_plan* plan, Compiled* out) : plan_(plan), out_(out) {}
 
-  Status build() {
+  Status build(bool spares_constants) {
     TN_CHECK(add_inputs());
-    TN_TRY(partitions,
-           compile_partitions(plan_, out_->graph.get(), out_->heeded.lost, &out_->fallbacks));
+    TN_TRY(partitions, compile_partitions(plan_, out_->graph.get(), out_->heeded.lost,
+                                          spares_constants, &out_->fallbacks));
     Status added;
     for (CompiledPartition& one : partitions) {
       if (added.ok()) added = one.exe ? add_partition(one) : add_control(one.partition);
@@ -253,11 +253,9 @@ class Builder {
   std::unordered_map<tn_value_id, int> kept_;
 };
 
-}  // namespace
-
-Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
-                                              const DLTensor* const* in,
-                                              uint64_t n_in) {
+// *again: it failed after a backend had discarded constants, which the next ones have not seen.
+Result<std::shared_ptr<Compiled>> compile_once(
+    tn_plan* plan, const DLTensor* const* in, uint64_t n_in, bool spares_constants, bool* again) {
   auto compiled = std::make_shared<Compiled>();
   compiled->plan = plan;
   {
@@ -266,11 +264,24 @@ Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
   }
   TN_TRY(bound, bind_shapes(plan, in, n_in, compiled->heeded, &compiled->key));
   compiled->graph = std::move(bound);
-  TN_CHECK(Builder(plan, compiled.get()).build());
+  Status built = Builder(plan, compiled.get()).build(spares_constants);
+  *again = !built.ok() && has_discarded_constants(*compiled->graph.get());
+  TN_CHECK(std::move(built));
   compiled->rests_on_declared = trusts_declared(*compiled->graph.get());
   // Slots and executables hold what they read; weights that are packed by now go.
   compiled->graph = Ref<tn_graph>::take(without_constants(*compiled->graph.get()));
   return compiled;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
+                                              const DLTensor* const* in,
+                                              uint64_t n_in) {
+  bool again = false;
+  auto made = compile_once(plan, in, n_in, true, &again);
+  if (!again) return made;
+  return compile_once(plan, in, n_in, false, &again);
 }
 
 }  // namespace tenon::host

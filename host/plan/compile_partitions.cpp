@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Partitions by the backends that claim them, or by the next ones where a compiler fails.
 #include <algorithm>
+#include <unordered_set>
 
 #include "graph/op_table.hpp"
 #include "plan/lessons.hpp"
@@ -24,8 +25,8 @@ bool is_whole(const tn_graph& graph) {
 
 class Compiler {
  public:
-  Compiler(tn_plan* plan, tn_graph* graph, Lost lost)
-      : plan_(plan), graph_(graph), lost_(std::move(lost)) {}
+  Compiler(tn_plan* plan, tn_graph* graph, Lost lost, bool spares_constants)
+      : plan_(plan), graph_(graph), lost_(std::move(lost)), spares_constants_(spares_constants) {}
   ~Compiler() {
     for (CompiledPartition& one : made_)
       give_up(one);
@@ -71,14 +72,33 @@ class Compiler {
         made_.back().partition.depth = partition.depth;
       }
       if (partition.backend == kHostBackend || made_.back().exe) continue;
+      spare_constants(partition.nodes);
       failed = compile_one(made_.back());
       if (!failed.ok()) break;
     }
     for (CompiledPartition& one : before)  // of nodes that are cut otherwise now
       give_up(one);
     if (failed.ok()) return true;
+    if (has_discarded_constants(*graph_)) return std::move(failed);
+    spare_constants({});  // backends are asked again
     TN_CHECK(lose_partition(made_.back().partition, std::move(failed)));
     return false;
+  }
+
+  // A constant may be discarded if these nodes alone read it and nothing but this graph holds it,
+  // as passes over the bound graph make them; others are as they are.
+  void spare_constants(const std::vector<tn_node_id>& nodes) const {
+    const Tables& t = *graph_->tables;
+    if (!spares_constants_ || graph_->tables.use_count() != 1) return;
+    const std::unordered_set<tn_node_id> inside(nodes.begin(), nodes.end());
+    for (tn_value_id id : t.constants) {
+      const Value& value = *t.values.find(id);
+      if (!t.values.is_own(id) || !value.constant || !value.constant->has_one_reference()) continue;
+      value.constant->is_spare =
+          value.as_output == 0 && std::ranges::all_of(value.uses, [&](const Use& use) {
+            return inside.contains(use.node);
+          });
+    }
   }
 
   Result<Ref<tn_graph>> cut_out(const std::vector<tn_node_id>& nodes) const {
@@ -124,16 +144,26 @@ class Compiler {
   tn_plan* plan_;
   tn_graph* graph_;
   Lost lost_;
+  const bool spares_constants_;
   std::vector<CompiledPartition> made_;
 };
 
 }  // namespace
 
+bool has_discarded_constants(const tn_graph& graph) {
+  const Tables& t = *graph.tables;
+  return std::ranges::any_of(t.constants, [&](tn_value_id id) {
+    const Ref<tn_tensor>& constant = t.values.find(id)->constant;
+    return constant && constant->is_discarded();
+  });
+}
+
 Result<std::vector<CompiledPartition>> compile_partitions(tn_plan* plan,
                                                           tn_graph* graph,
                                                           Lost lost,
+                                                          bool spares_constants,
                                                           std::vector<Fallback>* fallbacks) {
-  return Compiler(plan, graph, std::move(lost)).run(fallbacks);
+  return Compiler(plan, graph, std::move(lost), spares_constants).run(fallbacks);
 }
 
 }  // namespace tenon::host

@@ -38,11 +38,15 @@ struct CompiledPartition {
 
 // The partitions of a bound graph, compiled. Where a backend cannot compile what it claimed, the
 // next one that claims the nodes gets them, and they are listed with the reason. The caller owns
-// every exe. `lost`: what backends have lost before.
+// every exe. `lost`: what backends have lost before. spares_constants: a backend may discard those
+// that nothing but its partition and this graph has.
 Result<std::vector<CompiledPartition>> compile_partitions(tn_plan* plan,
                                                           tn_graph* graph,
                                                           Lost lost,
+                                                          bool spares_constants,
                                                           std::vector<Fallback>* fallbacks);
+// After a failure: the graph is of no more use.
+bool has_discarded_constants(const tn_graph& graph);
 
 // The form for these inputs, compiled now where there is none.
 Result<std::shared_ptr<Compiled>> form_for(tn_plan* plan, const DLTensor* const* in, uint64_t n_in);

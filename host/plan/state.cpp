@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "memory/free_pages.hpp"
 #include "plan/plan.hpp"
 #include "services/boundary.hpp"
 #include "values/tensor.hpp"
@@ -10,6 +11,8 @@
 
 namespace tenon::host {
 namespace {
+
+constexpr uint64_t kLeastGivenBack = uint64_t{16} << 20;
 
 // What the keeper has; nothing: zeros.
 Result<Ref<tn_tensor>> kept_value(tn_plan* plan, const State& state) {
@@ -121,6 +124,7 @@ Status make_states(tn_plan* plan) {
 }
 
 Status move_states(tn_plan* plan, const Compiled& compiled) {
+  uint64_t freed_bytes = 0;
   for (size_t i = 0; i < plan->states.size(); ++i) {
     State& state = *plan->states[i];
     const int keeper = compiled.state_keepers[i];
@@ -134,6 +138,7 @@ Status move_states(tn_plan* plan, const Compiled& compiled) {
         set = use.called("state_set", use.table->state_set(use.self, plan->kept->by_backend[keeper],
                                                            str(state.name), &value->dl));
       TN_CHECK(std::move(set));
+      if (value) freed_bytes += value->bytes;
     } else {
       if (!value) {
         TN_TRY(zeros, alloc_tensor(plan->ctx, state.dtype, state.dims));
@@ -145,6 +150,8 @@ Status move_states(tn_plan* plan, const Compiled& compiled) {
     }
     state.keeper = keeper;
   }
+  // What was set lay here until now, and what a run makes would lie beside it.
+  if (freed_bytes >= kLeastGivenBack) give_back_free_pages();
   return {};
 }
 

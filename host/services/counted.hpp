@@ -19,6 +19,8 @@ class Counted : public Handle<T> {
   void release() noexcept {
     if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete static_cast<T*>(this);
   }
+  // Whoever asks holds the reference.
+  bool has_one_reference() const { return references_.load(std::memory_order_acquire) == 1; }
   tn_ctx* const owner;
 
  private:

@@ -179,6 +179,7 @@ uint64_t bytes(const tn_tensor* tensor) {
 }
 
 void unneeded(tn_tensor* tensor) {
+  if (tensor->is_spare) return tensor->discard();
   if (tensor->drop != drop_window) return;
   auto* blob = static_cast<tn_blob*>(tensor->backing);
   const void* begin = nullptr;

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tenon/host/tensor.h"
@@ -37,6 +38,14 @@ struct tn_tensor : tenon::host::Counted<tn_tensor, tenon::host::Held::kTensor> {
   std::vector<int64_t> layout;  // sizes, then strides
   void* backing = nullptr;      // what drop() gives back
   void (*drop)(tn_tensor*) noexcept = nullptr;
+  // Of a constant that one compile made for itself: its memory goes when its backend has read it,
+  // before its references do. Written while nobody else knows the tensor.
+  bool is_spare = false;
+  bool is_discarded() const { return bytes > 0 && !drop; }
+  void discard() {
+    if (auto end = std::exchange(drop, nullptr)) end(this);
+    dl.data = backing = nullptr;
+  }
 };
 
 namespace tenon::host {

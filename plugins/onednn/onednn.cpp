@@ -186,8 +186,8 @@ class OneDnn {
     Constants constants(graph);
     // A form that finds all weights packed has read none of them: asking the system to take pages
     // back that are not there costs it a tenth of a millisecond.
-    compile.has_read = [&, n_before = n_packed_->load()](const void* data) {
-      if (n_packed_->load(std::memory_order_relaxed) != n_before) constants.has_been_read(data);
+    compile.has_packed = [&, n_before = n_packed_->load()](const void* data) {
+      if (n_packed_->load(std::memory_order_relaxed) != n_before) constants.has_been_packed(data);
     };
     compile.identify = [&](const void* data) { return constants.identity(data); };
     compile.compile_body = [&](const Graph& body, size_t n_captured) {
@@ -259,7 +259,7 @@ class OneDnn {
     Constants constants(body);
     CompileOptions compile = around;
     compile.n_captured = n_captured;
-    compile.has_read = {};
+    compile.has_packed = {};
     compile.identify = [&](const void* data) { return constants.identity(data); };
     auto made = std::make_shared<Body>();
     made->executable = std::make_unique<Executable>(body, compile, *store_);

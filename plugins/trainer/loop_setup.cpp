@@ -162,6 +162,7 @@ Status Loop::set_up_recipe(std::string_view backend, bool by_backend) {
   recipe_.loss_scale = given_.loss_scale;
   recipe_.drop_layers = given_.drop_layers;
   recipe_.joint = given_.joint;
+  recipe_.plan_precision = by_backend ? given_.precision : "fp32";
   recipe_.reports_gradients = given_.reports_gradients;
   recipe_.device = backend == "cuda" ? "cuda" : "cpu";
   recipe_.clip_norm = given_.clip_norm;

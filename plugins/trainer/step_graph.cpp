@@ -10,6 +10,7 @@
 #include "tenon/role/pass.h"
 
 #include "tenon/sdk/edit.hpp"
+#include "tenon/sdk/listing.hpp"
 #include "tenon/sdk/notes.hpp"
 
 #include "composed.hpp"
@@ -186,6 +187,20 @@ Status widen(const Recipe& recipe, tn_graph* graph, const Cancel& cancel) {
   return apply_pass(recipe.ctx, graph, {"precision.widen", R"({"to": "float64"})"}, cancel);
 }
 
+// The pass with the precision of the plan, where it has an option for that and was given none:
+// autodiff.recompute counts what results take in that plan.
+PassChoice for_plan(const Recipe& recipe, const PassChoice& pass) {
+  const json::json_pointer known("/schema/properties/precision/enum");
+  json options = json::parse(pass.options);
+  for (const json& one : listed_components(recipe.ctx, "tenon.pass/1")) {
+    if (one.value("id", "") != pass.id || !one.contains(known)) continue;
+    const json& words = one[known];
+    if (std::ranges::count(words, json(recipe.plan_precision)) > 0)
+      options.emplace("precision", recipe.plan_precision);
+  }
+  return {pass.id, options.dump()};
+}
+
 // Forward to update, on a graph that ends in the loss.
 Status add_passes(const Recipe& recipe,
                   tn_graph* graph,
@@ -212,7 +227,7 @@ Status add_passes(const Recipe& recipe,
   if (recipe.precision == "fp8")  // before passes that compute again what it has rounded
     TN_CHECK(apply("precision.fp8", json::parse(recipe.fp8)).in("option fp8"));
   for (const PassChoice& pass : recipe.joint)
-    TN_CHECK(apply_pass(recipe.ctx, graph, pass, cancel).in("option joint"));
+    TN_CHECK(apply_pass(recipe.ctx, graph, for_plan(recipe, pass), cancel).in("option joint"));
   if (recipe.accumulates) TN_CHECK(apply("trainer.accumulate", weight_of(graph, batch)));
   if (scaled) TN_CHECK(apply("precision.unscale", json::object()));
   if (recipe.reports_gradients) TN_CHECK(apply("precision.gradient_histogram", json::object()));

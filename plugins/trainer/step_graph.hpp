@@ -52,6 +52,7 @@ struct Recipe {
   std::string level = "O1", loss_scale = "{}";  // of precision.autocast; options of the scaler
   std::string fp8 = "{}";                       // options of precision.fp8
   std::vector<PassChoice> joint;                // on forward and backward together
+  std::string plan_precision = "fp32";          // in which a plan of the step computes
   bool reports_gradients = false;               // what float16 would make of them
   double clip_norm = 0, clip_value = 0;         // 0: none
   std::string drop_layers;                      // options of trainer.drop_layers; empty: none

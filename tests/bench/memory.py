@@ -5,8 +5,9 @@
             [--only tenon,openvino] [--build build/release]
 
 One process for each engine. peak: the most resident memory less that after the import, kept: what
-is resident when the runs are over, both in MB with the pages of the mapped file. weights: the
-constants in the file; ratio: peak over weights and Tenon's arena.
+is resident when the runs are over, both in MB with the pages of the mapped file. code: what a model
+of one small convolution and product leaves resident, which is the engine's libraries. weights: the
+constants in the file; ratio: peak over weights and Tenon's arena, and the same without the code.
 """
 
 import argparse
@@ -44,6 +45,22 @@ def tenon_run(path: str, precision: str, threads: int, inputs):
     return run
 
 
+def save_small(path: pathlib.Path) -> None:
+    """A convolution and a product: what an engine loads for any model."""
+    helper, to = onnx.helper, onnx.TensorProto.FLOAT
+    weights = {"w": np.ones((8, 3, 3, 3), "float32"), "m": np.ones((6, 5), "float32")}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("MatMul", ["c", "m"], ["y"]),
+    ]
+    ends = [helper.make_tensor_value_info("x", to, (1, 3, 8, 8))]
+    results = [helper.make_tensor_value_info("y", to, (1, 8, 6, 5))]
+    constants = [onnx.numpy_helper.from_array(array, name) for name, array in weights.items()]
+    graph = helper.make_graph(nodes, "small", ends, results, constants)
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
+
+
 def arena_bytes(plan) -> int:
     described = plan.describe()
     parts = described["partitions"]
@@ -57,11 +74,15 @@ def measure_one(args) -> int:
     pathlib.Path("/proc/self/clear_refs").write_text("5")  # the highest mark starts again
     before = resident()["VmRSS"]
     make = {"tenon": tenon_run, **peers.ENGINES}[args.one]
+    precision = "fp32" if args.precision == "int8" else args.precision
+    small = {"x": np.ones((1, 3, 8, 8), "float32")}
+    make(str(pathlib.Path(args.inputs).parent / "small.onnx"), precision, args.threads, small)()
+    code = resident()["VmRSS"] - before
     run = make(args.model, args.precision, args.threads, inputs)
     for _ in range(3):
         result = run()
     after = resident()
-    out = {"peak": after["VmHWM"] - before, "kept": after["VmRSS"] - before}
+    out = {"peak": after["VmHWM"] - before, "kept": after["VmRSS"] - before, "code": code}
     if args.one == "tenon":
         out["arena"] = arena_bytes(result) / 2**20
     print(json.dumps(out))
@@ -92,6 +113,7 @@ def main() -> int:
     shapes = peer_inputs.shapes_of(args.shape)
     with tempfile.TemporaryDirectory() as folder:
         inputs = pathlib.Path(folder) / "inputs.npz"
+        save_small(inputs.parent / "small.onnx")
         np.savez(inputs, **peer_inputs.make(peers.declared(args.model), shapes, {}))
         for engine in args.only.split(","):
             command = [sys.executable, __file__, *sys.argv[1:], "--one", engine]
@@ -103,9 +125,11 @@ def main() -> int:
                 continue
             got = json.loads(done.stdout.splitlines()[-1])
             line = f"  {engine:12} peak {got['peak']:7.1f}   kept {got['kept']:7.1f}"
+            line += f"   code {got['code']:6.1f}"
             if "arena" in got:
                 wanted = weights + got["arena"]
                 line += f"   arena {got['arena']:.1f}   ratio {got['peak'] / wanted:.2f}"
+                line += f", without code {(got['peak'] - got['code']) / wanted:.2f}"
             print(line, flush=True)
     return 0
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import _core, tree
+from .component import listed
 from .dispatch import as_input, parameter_names, refuse_nan, type_of
 from .errors import InvalidArgument, OutOfRange
 from .model import Model
@@ -137,6 +138,15 @@ class Step:
         refuse_nan("Step", self._watched[key], made)
         return tree.unflatten(results, iter(made))
 
+    def _for_plan(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The options of a pass, with the plan's precision where it has an option for that."""
+        precision = json.loads(self._options).get("precision")
+        for one in listed("tenon.pass/1") if precision and "precision" not in given else ():
+            option = (one["schema"] or {}).get("properties", {}).get("precision", {})
+            if one["id"] == name and precision in option.get("enum", ()):
+                return {**given, "precision": precision}
+        return dict(given)
+
     def _drive(self, model: Model, time: int) -> Model:
         """Before the gradient, and again behind the update, whose numbers are there then."""
         if not self._driven:
@@ -175,7 +185,7 @@ class Step:
         model = self._drive(model, 0)
         model = model.apply("autodiff.value_and_grad", wrt=trained, has_aux=self._has_aux)
         for name, given in self._joint.items():
-            model = model.apply(name, **given)
+            model = model.apply(name, **self._for_plan(name, given))
             self.joint_reports[name] = model.report
         if self._accumulate > 1:
             first = np.shape(tree.flatten(batch)[0][0]) if tree.flatten(batch)[0] else ()

@@ -52,7 +52,7 @@ void renew(Lowering& lowering, const Node& node, size_t output, Place now) {
   Place before = row_of(lowering, node.inputs[output + 2]);
   View made = lowering.make(result, ElementType::kF32, {1});
   float keeps = static_cast<float>(node.real("momentum", 0.9));
-  Step step{.name = node.name + " running", .kernel = "tenon:running"};
+  Step step{.name = node.name + " running", .kernel = "tenon:running", .always_succeeds = true};
   step.places = {before, now, place_of(made)};
   step.kernel_function = [channels, keeps](const kernels::Context&,
                                            void* const* pointers) -> const char* {

@@ -9,6 +9,7 @@
 #include "tenon/wrapping.hpp"
 
 #include "dense.hpp"
+#include "graph/checked_indices.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -159,6 +160,8 @@ void lower_tuples(Lowering& lowering, int index, const Scatter& s, size_t bytes)
   };
   lower_dense(lowering, index, "tenon:scatter", run, static_cast<int64_t>(n * sizeof(int64_t)),
               FirstOutput::kOverFirstInput);
+  const Graph& graph = lowering.graph();
+  lowering.plan().steps.back().always_succeeds = has_checked_indices(graph, graph.nodes[index]);
 }
 
 }  // namespace

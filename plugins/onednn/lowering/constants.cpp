@@ -11,9 +11,11 @@ Constants::Constants(Graph& graph) {
       by_data_.insert_or_assign(value.data, std::move(held));
 }
 
-void Constants::has_been_read(const void* data) const {
-  if (auto found = by_data_.find(data); found != by_data_.end())
-    services.tensor->unneeded(found->second.get());
+void Constants::has_been_packed(const void* data) {
+  auto found = by_data_.find(data);
+  if (found == by_data_.end()) return;
+  services.tensor->unneeded(found->second.get());
+  by_data_.erase(found);  // the address may be that of something else from now on
 }
 
 uint64_t Constants::identity(const void* data) const {

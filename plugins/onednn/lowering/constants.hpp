@@ -17,8 +17,8 @@ class Constants {
  public:
   // Takes over the tensors of the graph, which keeps the addresses.
   explicit Constants(Graph& graph);
-  // The constant at this address has been read by all nodes: pages that repeat a file may go.
-  void has_been_read(const void* data) const;
+  // No node reads the constant at this address any more, and no step: its memory may go.
+  void has_been_packed(const void* data);
   // Of the tensor that holds this address; 0: none does.
   uint64_t identity(const void* data) const;
   // Those that steps of the plan read where they are; lets go of the others.

@@ -12,6 +12,9 @@
 namespace tenon::onednn {
 namespace {
 
+// A page: looking for who reads a smaller constant costs more than it.
+constexpr int64_t kLeastReported = 4096;
+
 Argument argument(int id, Place place, const dnnl::memory::desc& desc) {
   return {id, place, desc};
 }
@@ -28,7 +31,7 @@ Plan Lowering::run() {
     node_done_[i] = true;
     if (makes_nothing(node)) continue;
     lower(static_cast<int>(i), *handler);
-    if (options_.has_read) report_read(static_cast<int>(i));
+    if (options_.has_packed) report_packed(static_cast<int>(i));
   }
   place_outputs();
   place_states();
@@ -47,13 +50,34 @@ void Lowering::lower(int node, const Handler& handler) {
   }
 }
 
-void Lowering::report_read(int node) const {
+void Lowering::report_packed(int node) {
   for (int input : graph_.nodes[static_cast<size_t>(node)].inputs) {
     if (buffer_of(input) == kNone) continue;
     const Buffer& from = buffer(view(input));
     const bool is_imported = from.kind == Buffer::Kind::kConstant && from.keeper == nullptr;
-    if (is_imported && !is_read_after(view(input), node)) options_.has_read(from.data);
+    if (!is_imported || from.data == nullptr || is_read_after(view(input), node)) continue;
+    const void* data = from.data;
+    if (from.bytes < kLeastReported || is_needed_after(data, node)) continue;
+    options_.has_packed(data);
+    for (Buffer& one : plan_.buffers)
+      if (one.data == data) one.data = nullptr;
   }
+}
+
+// Several values, as those of samples that are computed by themselves, may have one constant.
+bool Lowering::is_needed_after(const void* data, int node) const {
+  for (size_t i = 0; i < graph_.values.size(); ++i)
+    if (graph_.values[i].data == data && is_read_after(view(static_cast<int>(i)), node))
+      return true;
+  auto is_there = [&](const Place& place) {
+    return place.buffer != kNone && plan_.buffers[place.buffer].data == data;
+  };
+  for (const Step& step : plan_.steps) {
+    if (std::ranges::any_of(step.places, is_there)) return true;
+    for (const Argument& a : step.arguments)
+      if (is_there(a.place)) return true;
+  }
+  return false;
 }
 
 // All results are empty: nothing is computed, but their views are there.

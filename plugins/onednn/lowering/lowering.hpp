@@ -48,8 +48,8 @@ struct CompileOptions {
   // Compiles the body of a node, with these options and so many captured inputs. Empty: no body is.
   std::function<std::shared_ptr<Executable>(const Graph& body, size_t n_captured)> compile_body =
       {};
-  // Called behind the last node that reads a constant. Steps may read it in place all the same.
-  std::function<void(const void* data)> has_read = {};
+  // Called behind the last node that reads a constant, where no step reads it in place.
+  std::function<void(const void* data)> has_packed = {};
   Weights::Identify identify = {};
 };
 
@@ -196,7 +196,8 @@ class Lowering {
   };
   bool makes_nothing(const Node& node);
   void lower(int node, const Handler& handler);
-  void report_read(int node) const;
+  void report_packed(int node);
+  bool is_needed_after(const void* data, int node) const;
   void place_inputs_and_constants();
   void place_outputs();
   void place_states();

@@ -120,6 +120,9 @@ void Lowering::drop_unused_constants() {
   plan_.packed_bytes = 0;
   for (size_t i = 0; i < plan_.buffers.size(); ++i) {
     Buffer& buffer = plan_.buffers[i];
+    const bool is_lost =
+        buffer.kind == Buffer::Kind::kConstant && buffer.data == nullptr && buffer.bytes > 0;
+    if (is_used[i] && is_lost) throw CompileError("a step reads a constant that was discarded");
     if (buffer.keeper == nullptr) continue;
     if (is_used[i])
       plan_.packed_bytes += buffer.bytes;

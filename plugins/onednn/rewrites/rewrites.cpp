@@ -6,6 +6,7 @@
 #include "channel_scales.hpp"
 #include "early_quantize.hpp"
 #include "early_reductions.hpp"
+#include "early_updates.hpp"
 #include "expand.hpp"
 #include "join_activations.hpp"
 #include "join_signs.hpp"
@@ -28,6 +29,7 @@ void rewrite(Graph& graph) {
   delay_casts(graph);
   delay_scores(graph);
   cut_batches(graph);
+  update_early(graph);
   recompute(graph);  // last: the order of nodes says which moment needs the most memory
 }
 

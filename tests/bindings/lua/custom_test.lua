@@ -82,6 +82,16 @@ local d, e, f = steps({ "autodiff.recompute" })
 assert(a == d and b == e and c == f, "a step with recomputation: another loss")
 fails("expected scopes of the forward pass", steps, { { ["autodiff.recompute"] = { regions = { "none" } } } })
 
+-- A budget is judged by the plan that will run: results in bf16 take half.
+local large = { w = tn.ones({ 256, 256 }) }
+local function least_of(precision)
+  local step = tn.step(function(q, v) return (tn.tanh(tn.matmul(tn.tanh(tn.matmul(v, q.w)), q.w)) ^ 2):mean() end, large,
+    { rate = 0.01, joint = { { ["autodiff.recompute"] = { budget = 2 } } }, precision = precision })
+  local _, failure = pcall(step, tn.ones({ 256, 256 }))
+  return tonumber(tostring(failure):match("expected at least (%d+) bytes"))
+end
+assert(least_of("bf16") < 0.75 * least_of("fp32"), "a budget for bf16")
+
 -- Parts of the API.
 near(tn.reshape(tn.linalg.inv(tn.tensor({ { 2, 0 }, { 1, 4 } })), { 4 }), { 0.5, 0, -0.125, 0.25 }, "linalg.inv")
 near(tn.reshape(tn.grad(function(v) return tn.linalg.slogdet(v).logabsdet end)(tn.tensor({ { 2, 0 }, { 0, 4 } })), { 4 }),

@@ -166,7 +166,15 @@ def test_a_budget_is_judged_by_the_plan_that_will_run():
         step.trace(np.tile(X, (64, 1)))
         return step.joint_reports["autodiff.recompute"]["planned_peak_before"]
 
+    def peak_of_step(**given):
+        joint = {"autodiff.recompute": {"budget": 1}}
+        step = tn.Step(network(block), WEIGHTS, tn.optim.sgd(lr=0.1), joint=joint, **given)
+        step.trace(np.tile(X, (64, 1)))
+        return step.joint_reports["autodiff.recompute"]["planned_peak_before"]
+
     assert 0.5 <= peak(precision="bf16") / peak() < 0.75
+    assert peak_of_step(precision="bf16") == peak(precision="bf16")
+    assert peak_of_step() == peak()
     assert peak(precision="fp32") == peak()
     with pytest.raises(tn.InvalidArgument, match="precision: expected"):
         peak(precision="half")

@@ -8,9 +8,11 @@ import sys
 import numpy as np
 import onnx
 import pytest
+import tenon as tn
 from onnx import TensorProto, helper, numpy_helper
 
-# Prints what the second model adds to this process: MB of its own, of files, and a checksum.
+# Prints what the second model adds to this process: MB of its own, of files, at most, and a
+# checksum.
 MEASURE = """
 import pathlib, sys
 import numpy as np
@@ -19,16 +21,18 @@ import tenon
 def resident():
     lines = pathlib.Path("/proc/self/status").read_text().splitlines()
     fields = dict(line.split(":", 1) for line in lines)
-    return [int(fields[key].split()[0]) / 1024 for key in ("RssAnon", "RssFile")]
+    return [int(fields[key].split()[0]) / 1024 for key in ("RssAnon", "RssFile", "VmHWM", "VmRSS")]
 
 def run(path, shape):
     plan = tenon.load(path).compile(backend="onednn", threads=2, winograd="off")
     return plan, plan(x=np.ones([int(extent) for extent in shape.split("x")], "float32"))[0]
 
 run(*sys.argv[1:3])
-before = resident()
+pathlib.Path("/proc/self/clear_refs").write_text("5")  # the highest mark starts again
+anonymous, of_files, _, all_of_it = resident()
 plan, y = run(*sys.argv[3:5])
-print(*(after - first for after, first in zip(resident(), before)), float(np.sum(y)))
+after = resident()
+print(after[0] - anonymous, after[1] - of_files, after[2] - all_of_it, float(np.sum(y)))
 """
 
 
@@ -115,10 +119,12 @@ def test_weights_are_in_memory_once(tmp_path, make, small, large, shape, weights
         arguments += [path, shape.format(size)]
     command = [sys.executable, "-c", MEASURE, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    of_its_own, of_files, total = map(float, done.stdout.split())
+    of_its_own, of_files, most, total = map(float, done.stdout.split())
     assert np.isfinite(total)
     assert of_its_own < 1.2 * weights_mb + 4
     assert of_files < 4
+    # The largest weight may be there twice while it is packed, or not given back by malloc yet.
+    assert most < (1 + 1 / 3) * weights_mb + (weights_mb / 2 if make is products else 0) + 6
 
 
 def test_forms_for_other_shapes_share_folded_weights(tmp_path):
@@ -128,3 +134,44 @@ def test_forms_for_other_shapes_share_folded_weights(tmp_path):
     grown, distance = map(float, done.stdout.split())
     assert grown < 6.75  # of one form, beside code; weights of ten would be 67
     assert distance <= 1e-6
+
+
+WIDTH, LAYERS = 512, 6
+
+
+def deep_step(**options):
+    """A table of words and layers of a megabyte each; their gradients take little."""
+    rng = np.random.default_rng(3)
+    weights = {f"w{i}": rng.standard_normal((WIDTH, WIDTH)) / 22 for i in range(LAYERS)}
+    weights["words"] = rng.standard_normal((300, WIDTH))
+
+    def loss(w, words):
+        x = tn.take(w["words"], words, axis=0)
+        for i in range(LAYERS):
+            x = tn.tanh(x @ w[f"w{i}"])
+        return (x * x).mean()
+
+    weights = {name: array.astype("float32") for name, array in weights.items()}
+    return tn.Step(loss, weights, tn.optim.adamw(lr=1e-2), threads=2, **options)
+
+
+def test_gradients_of_large_parameters_are_not_in_memory_together():
+    words = np.arange(8)
+    step, reference = deep_step(backend="onednn"), deep_step(backend="reference")
+    for _ in range(3):
+        np.testing.assert_allclose(step(words), reference(words), rtol=1e-4)
+    for name, array in step.parameters.items():
+        np.testing.assert_allclose(array, reference.parameters[name], atol=2e-3)  # an update: 1e-2
+    (part,) = step.describe()["partitions"]
+    all_gradients = 4 * (LAYERS * WIDTH + 300) * WIDTH
+    assert part["arena_bytes"] < all_gradients / 2
+
+
+def test_a_step_that_fails_has_updated_nothing():
+    step = deep_step(backend="onednn")
+    step(np.arange(8))
+    before = step.state()
+    with pytest.raises(tn.TenonError, match="indices: expected"):
+        step(np.arange(293, 301))
+    for name, array in step.state().items():
+        np.testing.assert_array_equal(array, before[name], err_msg=name)

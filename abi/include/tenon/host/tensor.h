@@ -36,9 +36,9 @@ typedef struct tn_host_tensor {
   uint64_t(TN_CALL* bytes)(const tn_tensor*); /* of its elements, packed types rounded up */
   void(TN_CALL* retain)(tn_tensor*);
   void(TN_CALL* release)(tn_tensor*); /* [finish] too */
-  /* The caller has read the elements and will not soon again. The system may take back memory that
-   * only repeats a mapped file, and reads the file again for whoever reads the elements next;
-   * nothing happens to other memory. The address and the elements stay what they are. */
+  /* The caller has read the elements and will not soon again: pages of a mapped file go, and are read anew
+   * for the next reader. From a backend's compile it means never again: a constant that a pass made for
+   * that compile alone loses its memory and address. Elsewhere both stay, and other memory is kept. */
   void(TN_CALL* unneeded)(tn_tensor*);
   /* A number that no other tensor of this process ever has, also after this one is gone; not 0. */
   uint64_t(TN_CALL* identity)(const tn_tensor*);

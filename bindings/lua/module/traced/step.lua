@@ -27,6 +27,23 @@ local function drive(step, model, time)
   return driven
 end
 
+-- The options of a pass, with the plan's precision where it has an option for that and was given none.
+local function for_plan(step, id, given)
+  local precision = step.options.precision
+  if not precision or (given and given.precision) then return given end
+  for _, one in ipairs(tn.components("tenon.pass/1")) do
+    local option = one.id == id and one.schema and (one.schema.properties or {}).precision
+    for _, known in ipairs(option and option.enum or {}) do
+      if known == precision then
+        local made = { precision = precision }
+        for name, value in pairs(given or {}) do made[name] = value end
+        return made
+      end
+    end
+  end
+  return given
+end
+
 local function build(step, batch)
   local model = traced(function(trace)
     local args = {}
@@ -44,7 +61,7 @@ local function build(step, batch)
   for _, pass in ipairs(step.joint) do
     local id, given = pass, nil
     if type(pass) == "table" then id, given = next(pass) end
-    model = model:apply(id, given)
+    model = model:apply(id, for_plan(step, id, given))
   end
   model = model:apply("trainer.step", { optimizer = step.optimizer })
   model = drive(step, model, 2)
