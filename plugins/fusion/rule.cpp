@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tenon/nearest.hpp"
+
 namespace tenon::fusion {
 namespace {
 
@@ -32,6 +34,19 @@ Result<int64_t> run_in_bodies(const Rule& rule,
   return total;
 }
 
+// Of the nodes, those of bodies too.
+void collect_scopes(const tn_graph* graph, std::vector<std::string>* scopes) {
+  for (Node node : Graph{const_cast<tn_graph*>(graph)}.nodes()) {
+    scopes->emplace_back(node.scope());
+    for (uint64_t i = 0, n = services.graph->attr_count(graph, node.id); i < n; ++i) {
+      const std::string name(view(services.graph->attr_name(graph, node.id, i)));
+      const tn_any attribute = node.attr(name);
+      if (attribute.tag == TN_ANY_GRAPH)
+        collect_scopes(static_cast<const tn_graph*>(attribute.v.p), scopes);
+    }
+  }
+}
+
 }  // namespace
 
 Settings Settings::from(tn_ctx* ctx, const Options& options) {
@@ -48,6 +63,19 @@ bool Settings::covers(Node node) const {
   if (scope.empty() || own == scope) return true;
   return own.size() > scope.size() && own.substr(0, scope.size()) == scope &&
          own[scope.size()] == '/';
+}
+
+Status Settings::check_scope(tn_graph* graph) const {
+  if (scope.empty()) return {};
+  std::vector<std::string> scopes;
+  collect_scopes(graph, &scopes);
+  const std::string below = scope + "/";
+  const bool is_there = std::any_of(scopes.begin(), scopes.end(), [&](const std::string& one) {
+    return one == scope || one.starts_with(below);
+  });
+  if (is_there) return {};
+  return invalid(
+      cat("scope: expected the scope of a node, got '", scope, "'", did_you_mean(scope, scopes)));
 }
 
 bool has_bodies(tn_graph* graph) {

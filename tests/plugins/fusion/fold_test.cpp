@@ -12,15 +12,24 @@ using testing::IsEmpty;
 class FoldTest : public FusionTest {
  protected:
   OwnedGraph apply_with(const OwnedGraph& graph, const std::string& pass, const json& options) {
+    OwnedGraph out;
+    EXPECT_EQ(message_of(graph, pass, options, &out), "");
+    return out;
+  }
+  // Empty: it was applied.
+  std::string message_of(const OwnedGraph& graph,
+                         const std::string& pass,
+                         const json& options,
+                         OwnedGraph* out) {
     tn_options* raw = nullptr;
     EXPECT_EQ(text_of(Status(services.options->create(ctx_, &raw))), "");
     EXPECT_EQ(text_of(Status(services.options->parse(raw, str(options.dump())))), "");
-    tn_graph* out = nullptr;
-    EXPECT_EQ(
-        text_of(Status(tenon_apply(session_, graph.get(), str(pass), raw, nullptr, nullptr, &out))),
-        "");
+    tn_graph* made = nullptr;
+    std::string message = text_of(
+        Status(tenon_apply(session_, graph.get(), str(pass), raw, nullptr, nullptr, &made)));
     services.options->release(raw);
-    return OwnedGraph::take(out);
+    *out = OwnedGraph::take(made);
+    return message;
   }
 };
 
@@ -247,6 +256,13 @@ TEST_F(FoldTest, TheScopeSaysWhereRulesApply) {
 
   ASSERT_THAT(operators(inside), ElementsAre("Identity", "Relu"));
   EXPECT_EQ(inside.view().node(0).name(), "b");
+
+  OwnedGraph none;
+  for (const char* pass : {"fusion.default", "fusion.identity"})
+    EXPECT_NE(message_of(graph, pass, {{"scope", "teachr"}}, &none)
+                  .find("scope: expected the scope of a node, got 'teachr' (did you mean "
+                        "'teachers'?)"),
+              std::string::npos);
 }
 
 TEST_F(FoldTest, RulesCanBeLeftOut) {
