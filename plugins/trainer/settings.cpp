@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tenon/sdk/listing.hpp"
+#include "tenon/sdk/run.hpp"
 
 namespace tenon::trainer {
 namespace {
@@ -168,7 +169,7 @@ Status read_precision(const Options& options, Settings& out) {
       cat("option loss_scale: expected precision fp16, O1 or O2, got ", options.text("precision")));
 }
 
-Status read_run(const Options& options, Settings& out) {
+Status read_run(tn_ctx* ctx, const Options& options, Settings& out) {
   out.run = options.text("run");
   out.resume = options.flag("resume");
   out.checkpoint_steps = static_cast<uint64_t>(options.integer("checkpoint_steps"));
@@ -177,6 +178,9 @@ Status read_run(const Options& options, Settings& out) {
   out.keep_last = static_cast<uint64_t>(options.integer("keep_last"));
   out.shard_bytes = static_cast<uint64_t>(options.integer("shard_bytes"));
   out.rewind = options.text("rewind");
+  const bool keeps = out.checkpoint_steps > 0 || !out.keep_steps.empty() || out.keep_last > 0;
+  if (out.run.empty() && (keeps || out.shard_bytes > 0))
+    log_line(ctx, TN_LOG_INFO, "no checkpoint is written: there is no folder for it (option run)");
   return {};
 }
 
@@ -226,7 +230,7 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   out.train_as = std::move(train_as);
   TN_CHECK(read_validation(options, out));
   TN_CHECK(read_driven(ctx, options, out));
-  TN_CHECK(read_run(options, out));
+  TN_CHECK(read_run(ctx, options, out));
   return out;
 }
 

@@ -107,6 +107,12 @@ def test_each_epoch_reports_its_rate_and_the_time_left(folder: Path) -> None:
     assert len(summary) == 3
 
 
+def test_checkpoints_without_a_folder_are_reported(folder: Path) -> None:
+    line = "info: trainer: no checkpoint is written: there is no folder for it (option run)"
+    assert line in train(folder, "o.onnx", epochs=1).stderr.splitlines()
+    assert line not in train(folder, "o.onnx", "--run", "run", epochs=1).stderr.splitlines()
+
+
 def test_an_interrupt_saves_and_says_how_to_go_on(folder: Path) -> None:
     command = [TENON, "train", "train.lua", "--set", "out=o.onnx", "--set", "epochs=100000"]
     process = subprocess.Popen(
