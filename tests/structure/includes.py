@@ -3,8 +3,8 @@
 
 Builds compile several files as one, where a file also sees what its neighbours include: a missing
 #include shows only when the batches are formed otherwise, as in a build with a sanitizer. Functions
-are those that headers of the same plugin or room declare at namespace scope, under a name that
-nothing else in the tree declares.
+are those that headers of the same plugin or room, or of the SDK, declare at namespace scope, under
+a name that no other header declares.
 """
 
 import re
@@ -68,7 +68,7 @@ def violations(root: Path) -> list[str]:
         own = set(OWN.findall(text)).union(*(words[other] for other in seen(path) - {path}))
         for match in CALLED.finditer(text):
             headers = [d for d in declarers.get(match[1], ()) if d.suffix != ".cpp"]
-            if match[1] in own or len(headers) != 1 or room(headers[0]) != room(path):
+            if match[1] in own or len(headers) != 1 or room(headers[0]) not in (room(path), "sdk"):
                 continue
             line = text.count("\n", 0, match.start()) + 1
             found.append(
