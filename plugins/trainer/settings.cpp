@@ -178,8 +178,8 @@ Status read_run(tn_ctx* ctx, const Options& options, Settings& out) {
   out.keep_last = static_cast<uint64_t>(options.integer("keep_last"));
   out.shard_bytes = static_cast<uint64_t>(options.integer("shard_bytes"));
   out.rewind = options.text("rewind");
-  const bool keeps = out.checkpoint_steps > 0 || !out.keep_steps.empty() || out.keep_last > 0;
-  if (out.run.empty() && (keeps || out.shard_bytes > 0))
+  // A script may set how often, and leave the folder to the command that runs it.
+  if (out.run.empty() && (out.checkpoint_steps > 0 || out.shard_bytes > 0))
     log_line(ctx, TN_LOG_INFO, "no checkpoint is written: there is no folder for it (option run)");
   return {};
 }

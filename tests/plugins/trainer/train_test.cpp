@@ -278,7 +278,8 @@ TEST_F(Train, WhatIsWrongIsNamed) {
               HasSubstr("field label: label 2 of sample 1: expected 0 to 1"));
   EXPECT_THAT(failure(model, rows, {{"loss", "croos"}}), HasSubstr("option loss"));
   EXPECT_THAT(failure(model, rows, {{"precision", "int8"}}), HasSubstr("precision"));
-  EXPECT_THAT(failure(model, rows, {{"metric", "accuracy"}}), HasSubstr("option validation"));
+  EXPECT_THAT(failure(model, rows, {{"metric", "accuracy"}}),
+              HasSubstr("option metric: expected validation beside it"));
   EXPECT_THAT(failure(model, rows, {{"validation", 1.5}}), HasSubstr("option validation"));
   EXPECT_THAT(failure(model, rows, {{"parameters", "z*"}}),
               HasSubstr("option parameters: no float32 constant of the model fits z*"));
