@@ -20,6 +20,7 @@ TENON = os.environ["TENON_BIN"]
 BOUND = "a bound that need not bind"
 HOW = "how it is computed, not what"
 TABLE = "of operators that the model need not have"
+OFF = "switches off what is not on"
 OTHER = "changes what else is written, needs files or objects, or has tests of its own"
 MAY_BE_SILENT = {
     **dict.fromkeys(("max_bytes", "shared", "min_channels", "allow_slower", "measure"), BOUND),
@@ -32,6 +33,7 @@ MAY_BE_SILENT = {
         ("low", "follow", "level", "device", "precision", "non_finite", "drop_last", "dtype"), TABLE
     ),
     **dict.fromkeys(("insert", "rounds", "alpha", "per_channel", "reduce_range"), BOUND),
+    **dict.fromkeys(("restore_best", "shard_bytes", "checkpoint_steps"), OFF),
     **dict.fromkeys(("metric", "requantize", "dry_run", "teacher", "gptq"), OTHER),
 }
 # The network of products has one group of channels, and no normalization to fold.
