@@ -8,7 +8,8 @@
 namespace tenon::test {
 namespace {
 
-// Several results, one of them a comparison that the group reads too; the sum of rows is read in it.
+// Several results, one of them a comparison that the group reads too; the sum of rows is read in
+// it.
 TEST_F(BothBackends, DoublesThatReadOneAnotherAreOneStep) {
   const char* text = R"(graph {
   input %x: f64[40, 70]
