@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of arrays and their transforms, compiled, in Tenon and in JAX: times and differences.
 
-  tests/bench/functions [--only TEXT]... [--rounds 15] [--build build/release]
+  tests/bench/functions [--doubles] [--only TEXT]... [--rounds 15] [--build build/release]
 
 One process has both; they take turns, each with its own threads on all CPUs. A turn is as many
-calls as take about 4 ms. NumPy arrays go into Tenon, arrays on JAX's device into JAX.
+calls as take about 4 ms. NumPy arrays go into Tenon, arrays on JAX's device into JAX. --doubles:
+functions of float64 and of integers, beside NumPy.
 """
 
 import argparse
@@ -44,6 +45,11 @@ def compiled_by_jax(case):
     return lambda: jax.block_until_ready(run(*arguments))
 
 
+def of_numpy(case):
+    run = case.build(np, None)
+    return lambda: run(*case.arguments)
+
+
 def compiled_by_tenon(case):
     import tenon
 
@@ -51,12 +57,16 @@ def compiled_by_tenon(case):
     return lambda: run(*case.arguments)
 
 
+def leaves(x) -> list:
+    if isinstance(x, dict):
+        x = [x[key] for key in sorted(x)]
+    return [y for one in x for y in leaves(one)] if isinstance(x, (list, tuple)) else [x]
+
+
 def difference(ours, theirs) -> float:
     """The largest one, over 1 + the size of the number."""
-    import jax
-
     found = [0.0]
-    for a, b in zip(*map(jax.tree_util.tree_leaves, (ours, theirs)), strict=True):
+    for a, b in zip(leaves(ours), leaves(theirs), strict=True):
         a, b = np.asarray(a, "float64"), np.asarray(b, "float64")
         found.append(float(np.max(np.abs(a - b) / (1 + np.abs(b)), initial=0.0)))
     return max(found)
@@ -69,10 +79,13 @@ def seconds_of(run, calls: int = 1) -> float:
     return (time.perf_counter() - begin) / calls
 
 
-def measured(case, rounds: int) -> dict[str, float]:
-    runs = {"jax": compiled_by_jax(case), "tenon": compiled_by_tenon(case)}
+PEERS = {"jax": compiled_by_jax, "numpy": of_numpy}
+
+
+def measured(case, peer: str, rounds: int) -> dict[str, float]:
+    runs = {"peer": PEERS[peer](case), "tenon": compiled_by_tenon(case)}
     first = {name: seconds_of(run) for name, run in runs.items()}
-    apart = difference(runs["tenon"](), runs["jax"]())
+    apart = difference(runs["tenon"](), runs["peer"]())
     calls = {name: max(1, int(TURN_S / seconds_of(run))) for name, run in runs.items()}
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):
@@ -83,27 +96,29 @@ def measured(case, rounds: int) -> dict[str, float]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--doubles", action="store_true")
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--build", default=str(ROOT / "build" / "release"))
     args = parser.parse_args()
     sys.path.insert(0, str(pathlib.Path(args.build) / "python"))
     import figures
-    from cases import CASES
+    from cases import CASES, DOUBLES
 
-    chosen = [c for c in CASES if not args.only or any(text in c.name for text in args.only)]
+    peer, cases = ("numpy", DOUBLES) if args.doubles else ("jax", CASES)
+    chosen = [c for c in cases if not args.only or any(text in c.name for text in args.only)]
     if not chosen:
         parser.error(f"--only: expected part of a function's name, got {', '.join(args.only)}")
     ratios = []
-    print(f"{'function':28} {'jax':>9} {'tenon':>9}  jax / tenon            first call ms  apart")
+    print(f"{'function':28} {peer:>9} {'tenon':>9}  {peer} / tenon          first call ms  apart")
     for case in chosen:
-        got = measured(case, args.rounds)
-        jax_s, tenon_s = (got["times"][name] for name in ("jax", "tenon"))
-        ratio = figures.paired_ratio([[t] for t in jax_s], [[t] for t in tenon_s])
+        got = measured(case, peer, args.rounds)
+        peer_s, tenon_s = (got["times"][name] for name in ("peer", "tenon"))
+        ratio = figures.paired_ratio([[t] for t in peer_s], [[t] for t in tenon_s])
         ratios.append(ratio[0])
-        first = "{jax:6.0f} {tenon:6.0f}".format(**{k: v * 1e3 for k, v in got["first"].items()})
+        first = "{peer:6.0f} {tenon:6.0f}".format(**{k: v * 1e3 for k, v in got["first"].items()})
         print(
-            f"{case.name:28} {statistics.median(jax_s) * 1e3:9.4f} "
+            f"{case.name:28} {statistics.median(peer_s) * 1e3:9.4f} "
             f"{statistics.median(tenon_s) * 1e3:9.4f}  {ratio[0]:6.2f} "
             f"[{ratio[1]:.2f}, {ratio[2]:.2f}]  {first}  {got['apart']:.0e}",
             flush=True,

@@ -132,6 +132,33 @@ LOOPS = [
         lambda s: m.sum(s) < 1e4, lambda s: s * 1.01 + 0.01, x)),
 ]  # fmt: skip
 
+# Of float64, which NumPy's arrays are, and of integers, beside NumPy.
+D = rng.standard_normal(1_000_000)
+WIDE = rng.integers(0, 1000, 1_000_000)
+DOUBLES = [
+    Case("exp", (D,), lambda m, L: lambda x: m.exp(x)),
+    Case("tanh", (D,), lambda m, L: lambda x: m.tanh(x)),
+    Case("sin", (D,), lambda m, L: lambda x: m.sin(x)),
+    Case("a cubic polynomial", (D,), lambda m, L: lambda x: ((x * 3 + 1) * x + 2) * x - 1),
+    Case("where", (D,), lambda m, L: lambda x: m.where(x > 0, x, 0.1 * x)),
+    Case("softmax", (D.reshape(2000, 500),), lambda m, L: lambda x: softmax(m, x)),
+    Case("variance, axis 1", (D.reshape(2000, 500),), lambda m, L: lambda x: m.var(x, axis=1)),
+    Case("sum", (D,), lambda m, L: lambda x: m.sum(x)),
+    Case("any", (D,), lambda m, L: lambda x: m.any(x > 5)),
+    Case("distances 300 x 300 x 50", (D[:30_000].reshape(300, 2, 50),), lambda m, L: lambda x:
+         m.sqrt(m.sum((x[:, None, 0] - x[None, :, 1]) ** 2, axis=-1))),
+    Case("x @ y of 1000", (D.reshape(1000, 1000),) * 2, lambda m, L: lambda x, y: x @ y),
+    Case("sort", (D,), lambda m, L: lambda x: m.sort(x)),
+    Case("argsort", (D,), lambda m, L: lambda x: m.argsort(x)),
+    Case("median", (D,), lambda m, L: lambda x: m.median(x)),
+    Case("int64 i * 3 + i", (WIDE,), lambda m, L: lambda i: i * 3 + i),
+    Case("int64 i % 7", (WIDE,), lambda m, L: lambda i: i % 7),
+    Case("int64 matmul of 300", (WIDE[:90_000].reshape(300, 300),) * 2, lambda m, L:
+         lambda x, y: x @ y),
+    Case("take", (D, WIDE), lambda m, L: lambda x, i: m.take(x, i)),
+    Case("unique counts", (WIDE,), lambda m, L: lambda i: m.unique_counts(i)[1]),
+]  # fmt: skip
+
 CASES = [*ELEMENTWISE, *REDUCTIONS, *MOVES, *PRODUCTS, *TRANSFORMS, *LOOPS]
 
 
