@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gather along one axis, and Pad with a constant: rows copied to their place.
 
+#include "kernels/gather.h"
+
 #include <algorithm>
-#include <cstring>
 
 #include "dense.hpp"
 #include "slice_any.hpp"
@@ -10,39 +11,18 @@
 namespace tenon::onednn {
 namespace {
 
-struct GatherShape {
-  int64_t outer = 1;
-  int64_t n_rows = 1;
-  int64_t n_indices = 1;
-  int64_t row_bytes = 1;
-  bool is_wide = true;  // i64 indices, else i32
-};
-
-const char* gather_rows(const GatherShape& shape,
+// Of the shapes; what the pointers are is known when it runs: data, indices, result.
+const char* gather_rows(kernels::GatherArgs args,
                         const kernels::Context& context,
                         void* const* pointers) {
-  const char* data = static_cast<const char*>(pointers[0]);
-  char* out = static_cast<char*>(pointers[2]);
-  auto given = [&](int64_t i) {
-    return shape.is_wide ? static_cast<const int64_t*>(pointers[1])[i]
-                         : int64_t{static_cast<const int32_t*>(pointers[1])[i]};
-  };
-  auto index_at = [&](int64_t i) {
-    int64_t index = given(i);
-    return index < 0 ? index + shape.n_rows : index;
-  };
-  for (int64_t i = 0; i < shape.n_indices; ++i)
-    if (int64_t index = given(i); !resolve_index(&index, shape.n_rows)) return outside_text();
-  kernels::parallel_for(
-      context.parallel, shape.outer * shape.n_indices, kernels::grain_rows(shape.row_bytes),
-      [&](int64_t lo, int64_t hi) {
-        for (int64_t row = lo; row < hi; ++row) {
-          int64_t source = row / shape.n_indices * shape.n_rows + index_at(row % shape.n_indices);
-          std::memcpy(out + row * shape.row_bytes, data + source * shape.row_bytes,
-                      static_cast<size_t>(shape.row_bytes));
-        }
-      });
-  return nullptr;
+  args.src = pointers[0];
+  args.ids = pointers[1];
+  args.dst = pointers[2];
+  const int64_t outside = kernels::gather_rows(context, args);
+  if (outside < 0) return nullptr;
+  int64_t index = integer_at(args.ids, args.ids_type, outside);
+  (void)resolve_index(&index, args.m);
+  return outside_text();
 }
 
 }  // namespace
@@ -65,11 +45,10 @@ void lower_gather(Lowering& lowering, int index) {
   size_t axis = static_cast<size_t>(
       node.integer("axis", 0) < 0 ? node.integer("axis", 0) + static_cast<int64_t>(data.dims.size())
                                   : node.integer("axis", 0));
-  GatherShape shape;
-  shape.is_wide = indices.type == ElementType::kI64;
-  shape.n_indices = indices.count();
-  shape.n_rows = data.dims[axis];
-  shape.row_bytes = kernels::element_bytes(data.type);
+  kernels::GatherArgs shape{.m = data.dims[axis],
+                            .row_bytes = kernels::element_bytes(data.type),
+                            .ids_type = indices.type,
+                            .n = indices.count()};
   for (size_t i = 0; i < data.dims.size(); ++i) {
     if (i < axis) shape.outer *= data.dims[i];
     if (i > axis) shape.row_bytes *= data.dims[i];

@@ -28,7 +28,7 @@ int64_t first_outside(const Context& context, const I* ids, int64_t n, int64_t m
   parallel_for(context.parallel, n, grain_rows(sizeof(I)), [&](int64_t lo, int64_t hi) {
     bool any = false;
     for (int64_t i = lo; i < hi; ++i)
-      any |= ids[i] < -m || ids[i] >= m;
+      any |= static_cast<uint64_t>(ids[i] + m) >= static_cast<uint64_t>(2 * m);
     if (any) any_outside.store(true, std::memory_order_relaxed);
   });
   if (!any_outside.load(std::memory_order_relaxed)) return -1;
@@ -45,7 +45,7 @@ void gather_numbers(const GatherArgs& args, int64_t lo, int64_t hi) {
     const int64_t first = row % args.n;
     const int64_t last = std::min(args.n, first + hi - row);
     for (int64_t i = first; i < last; ++i, ++row)
-      to[row] = from[ids[i] < 0 ? ids[i] + args.m : ids[i]];
+      to[row] = from[ids[i] + (ids[i] < 0 ? args.m : 0)];
   }
 }
 
