@@ -13,7 +13,7 @@ namespace tenon::onednn {
 namespace {
 
 // Smaller parameters are updated together, in one step at the end.
-constexpr int64_t kLeastCount = int64_t{64} << 10;
+constexpr int64_t kLeastCount = int64_t{1} << 20;
 
 // Beside pointwise ones: no data makes their steps fail.
 constexpr std::string_view kSafe[] = {"MatMul",

@@ -136,7 +136,7 @@ def test_forms_for_other_shapes_share_folded_weights(tmp_path):
     assert distance <= 1e-6
 
 
-WIDTH, LAYERS = 512, 6
+WIDTH, LAYERS = 1024, 6
 
 
 def deep_step(**options):
