@@ -31,6 +31,7 @@ class Load {
     }
     made.prefix_ = options.text("prefix");
     made.partial_ = options.flag("partial");
+    made.keeps_ = made.partial_ || options.flag("update");
     return made;
   }
 
@@ -52,10 +53,10 @@ class Load {
       TN_CHECK(put(edit, name, tensor));
       ++loaded;
     }
-    if (!partial_ && !wanted.empty())
+    if (!keeps_ && !wanted.empty())
       return invalid(cat("option weights: expected ", *wanted.begin(), " among ", weights_.size(),
-                         " tensors, as ", wanted.size(), " others that are missing; partial = true",
-                         " loads what is there"));
+                         " tensors, got none of this name (", wanted.size(),
+                         " are missing); update = true keeps the model's own"));
     if (!partial_ && !unused.empty())
       return invalid(cat("option weights: ", *unused.begin(),
                          ": the model has no constant of this ",
@@ -96,6 +97,7 @@ class Load {
   std::vector<std::pair<std::string, Tensor>> weights_;
   std::string prefix_;
   bool partial_ = false;
+  bool keeps_ = false;  // what the model has where weights are missing
 };
 
 }  // namespace
@@ -109,4 +111,5 @@ TENON_PASS(load,
   "properties": {
     "weights": {"type": "graph", "description": "a model with the weights as constants, such as tn.load makes of a safetensors file"},
     "prefix": {"type": "string", "default": "", "description": "prefix of their names, which the model's do not have"},
+    "update": {"type": "boolean", "default": false, "description": "constants that are not among the weights keep their numbers"},
     "partial": {"type": "boolean", "default": false, "description": "ignores weights that only one of both has"}}})")

@@ -48,6 +48,16 @@ Status name_values(Graph from, ScopeNames& names, onnx::GraphProto& to) {
   return {};
 }
 
+// Takes the tensor's contents.
+void write_constant(onnx::TensorProto& tensor, onnx::NodeProto& to) {
+  to.set_op_type("Constant");
+  to.add_output(tensor.name());
+  auto& attr = *to.add_attribute();
+  attr.set_name("value");
+  attr.set_type(onnx::AttributeProto::TENSOR);
+  attr.mutable_t()->Swap(&tensor);
+}
+
 }  // namespace
 
 Status Exporter::run(Graph graph) {
@@ -109,14 +119,20 @@ Status Exporter::constants(Graph from,
     const std::string* outer = names.offered(tensor.get());
     if (outer && *outer == name) continue;
     TN_TRY(plain, tensor.dense(services.graph->context(from.raw)));
-    if (into) {
+    bool literal = int_of(value.note(kNoteLiteral), 0) != 0;
+    if (into && !literal) {
       Weight& weight = into->emplace_back();
       TN_CHECK(write_header(plain, name, weight.header));
       weight.tensor = plain;
     } else {
-      onnx::TensorProto& made = *to.add_initializer();
+      onnx::TensorProto made;
       TN_CHECK(write_header(plain, name, made));
       made.set_raw_data(plain.data<char>(), services.tensor->bytes(plain.get()));
+      if (literal) {
+        write_constant(made, *to.add_node());
+      } else {
+        to.add_initializer()->Swap(&made);
+      }
     }
     names.offer(tensor.get(), name);
   }
@@ -172,15 +188,8 @@ Status Exporter::functions(Graph from) {
     }
     onnx::GraphProto graph;
     TN_CHECK(fill(body, names, graph, nullptr).in(cat("function ", view(type))));
-    for (onnx::TensorProto& tensor : *graph.mutable_initializer()) {
-      onnx::NodeProto& constant = *to.add_node();  // a function has no initializers
-      constant.set_op_type("Constant");
-      constant.add_output(tensor.name());
-      auto& attr = *constant.add_attribute();
-      attr.set_name("value");
-      attr.set_type(onnx::AttributeProto::TENSOR);
-      attr.mutable_t()->Swap(&tensor);
-    }
+    for (onnx::TensorProto& tensor : *graph.mutable_initializer())
+      write_constant(tensor, *to.add_node());  // a function has no initializers
     for (onnx::NodeProto& made : *graph.mutable_node())
       to.add_node()->Swap(&made);
     for (const auto& output : graph.output())

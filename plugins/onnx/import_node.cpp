@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One node: constants become constants, calls of model-local functions their nodes, others are
 // upgraded and added.
+#include <algorithm>
+
 #include "importer.hpp"
 #include "notes.hpp"
 #include "upgrade.hpp"
@@ -47,6 +49,17 @@ Result<Tensor> constant_tensor(ModelFiles& files, const Draft& node) {
     return Tensor::of<int64_t>(ctx, TN_I64, std::vector<int64_t>{value->ints_size()}, list);
   }
   return unsupported("expected a tensor or numbers, got texts or a sparse tensor");
+}
+
+// Exporters write a number of the program, such as the scale of attention's scores or the ones of a
+// normalization without parameters, as a Constant node, and it is no weight to train. Some write
+// weights so too (Paddle's), but those differ from element to element.
+bool is_literal(const DLTensor& tensor) {
+  auto of_one_value = [&](const auto* data) {
+    return std::all_of(data, data + element_count(tensor), [&](auto x) { return x == *data; });
+  };
+  if (dtype_of(tensor) == TN_F32) return of_one_value(data_of<const float>(tensor));
+  return dtype_of(tensor) == TN_F64 && of_one_value(data_of<const double>(tensor));
 }
 
 }  // namespace
@@ -107,6 +120,10 @@ Result<Draft> Importer::draft(const onnx::NodeProto& from, const Frame& frame) c
 Status Importer::constant(const EditView& edit, const Draft& node, Frame& frame) {
   TN_TRY(tensor, constant_tensor(files_, node));
   TN_TRY(value, edit.constant(tensor, cat(frame.prefix, node.outputs[0])));
+  if (is_literal(tensor.dl())) {
+    TN_CHECK(edit.set_note(value.id, kNoteLiteral, any_bool(true)));
+    TN_CHECK(edit.set_note(value.id, "train", any_bool(false)));
+  }
   return define(frame, node.outputs[0], value);
 }
 

@@ -15,6 +15,8 @@ inline constexpr std::string_view kNoteDoc = "onnx.doc";  // of the graph or a n
 inline constexpr std::string_view kNoteModelDoc = "onnx.model_doc";
 inline constexpr std::string_view kNoteGraphName = "onnx.graph_name";
 inline constexpr std::string_view kNoteMetadata = "onnx.metadata.";  // + key; graph or node
+// Of a constant, true: a number that the program spelled out. It is written as a Constant node.
+inline constexpr std::string_view kNoteLiteral = "onnx.literal";
 // + domain, not ONNX's own: which version of its operators the graph means (tenon/role/op.h).
 inline constexpr std::string_view kNoteOpset = "opset.";
 

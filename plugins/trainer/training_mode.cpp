@@ -25,9 +25,11 @@ bool has_own_statistics(Node node) {
   return true;
 }
 
+// statistics: the names of the running ones, which become states; null: they stay as they are.
 Status train_batch_norm(EditView edit, Node node, std::vector<std::string>* statistics) {
   std::vector<Value> inputs = node.inputs();
   for (size_t i : {3u, 4u}) {
+    if (!statistics) break;
     statistics->emplace_back(inputs[i].name());
     TN_TRY(input, input_for_constant(edit, inputs[i]));
     inputs[i] = input;
@@ -38,11 +40,12 @@ Status train_batch_norm(EditView edit, Node node, std::vector<std::string>* stat
                          .attrs = {{"training_mode", 1},
                                    {"epsilon", node.attr_float("epsilon", 1e-5)},
                                    {"momentum", node.attr_float("momentum", 0.9)}},
-                         .n_outputs = 3,
+                         .n_outputs = statistics ? 3u : 1u,
                          .name = cat(name, "/training"),
                          .scope = node.scope()}));
   TN_CHECK(replace_node(edit, node, made.outputs()));
   for (uint64_t i : {3, 4}) {
+    if (!statistics) break;
     Slot state{std::string(inputs[i].name()), inputs[i]};
     TN_CHECK(state.close(edit, made.output(i - 2)));
   }
@@ -107,11 +110,19 @@ Status train_dropout(EditView edit, Node node, Keys* keys, bool driven) {
 Status train_dropouts(EditView edit, const std::vector<Node>& nodes, const TrainingMode& mode) {
   if (nodes.empty()) return {};
   Builder b(edit);
+  auto n_nodes = static_cast<int64_t>(nodes.size());
+  auto train_all = [&](Keys keys) -> Status {
+    for (Node node : nodes)
+      TN_CHECK(train_dropout(edit, node, &keys, mode.drives_dropout));
+    return {};
+  };
+  if (mode.stateless) {
+    TN_TRY(key, edit.input(kDropoutKey, Type(TN_I64, {2})));
+    auto part = [&](int64_t i) { return b.op("Slice", {key, b.ints({i}), b.ints({i + 1})}); };
+    return train_all({part(0), part(1), n_nodes});
+  }
   TN_TRY(count, Slot::open(edit, "dropout/step", Type(TN_I64, {1})));
-  Keys keys{b.ints({static_cast<int64_t>(mode.seed)}), count.before,
-            static_cast<int64_t>(nodes.size())};
-  for (Node node : nodes)
-    TN_CHECK(train_dropout(edit, node, &keys, mode.drives_dropout));
+  TN_CHECK(train_all({b.ints({static_cast<int64_t>(mode.seed)}), count.before, n_nodes}));
   Value next = b.add(count.before, b.ints({1}));
   TN_CHECK(b.status());
   return count.close(edit, next);
@@ -136,7 +147,8 @@ Result<std::vector<std::string>> to_training_mode(EditView edit, const TrainingM
   for (Node node : edit.graph().nodes()) {
     if (node.is("Dropout")) dropouts.push_back(node);
     if (!mode.batch_statistics || !node.is("BatchNormalization")) continue;
-    if (has_own_statistics(node)) TN_CHECK(train_batch_norm(edit, node, &statistics));
+    if (mode.stateless || has_own_statistics(node))
+      TN_CHECK(train_batch_norm(edit, node, mode.stateless ? nullptr : &statistics));
   }
   TN_CHECK(train_dropouts(edit, dropouts, mode));
   return statistics;

@@ -12,10 +12,15 @@ namespace tenon::trainer {
 // What the ratio of Dropout is called among the numbers that schedules drive.
 inline constexpr std::string_view kDropout = "dropout";
 
+// The input that Dropout draws by: int64[2], the seed and the number of the step.
+inline constexpr std::string_view kDropoutKey = "dropout/key";
+
 struct TrainingMode {
   uint64_t seed = 0;             // of the numbers that Dropout draws
   bool batch_statistics = true;  // false: BatchNormalization keeps the statistics that it has
   bool drives_dropout = false;   // the ratio of all Dropout nodes is a setting (sdk/setting.hpp)
+  // Without states: running statistics stay as they are, and the key is an input, kDropoutKey.
+  bool stateless = false;
 };
 
 // BatchNormalization uses the statistics of the batch and keeps running ones as states under the

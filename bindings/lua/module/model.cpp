@@ -74,11 +74,32 @@ int to_string(lua_State* state) {
   return 1;
 }
 
+// model:parameters([patterns]): what tn.train would train, by name
+int parameters(lua_State* state) {
+  Model& model = object_argument<Model>(state, 1, "model:parameters");
+  Json patterns = lua_isnoneornil(state, 2) ? Json::array() : to_json(state, 2, "model:parameters");
+  cxx::Options options(model.session(), {{"parameters", patterns}});
+  Json report;
+  Model form = model.apply("trainer.functional", options, &report);
+  std::map<std::string, cxx::Tensor> constants = model.constants();
+  lua_newtable(state);
+  for (const std::string name : report["parameters"]) {
+    push_object(state, constants.at(name));
+    lua_setfield(state, -2, name.c_str());
+  }
+  return 1;
+}
+
 constexpr Function kMethods[] = {
-    {"apply", guarded<apply>},     {"bytes", guarded<bytes>},
-    {"compile", guarded<compile>}, {"diff", guarded<diff>},
-    {"save", guarded<save>},       {"inspect", guarded<inspect>},
-    {"text", guarded<text>},       {"__tostring", guarded<to_string>},
+    {"apply", guarded<apply>},
+    {"bytes", guarded<bytes>},
+    {"compile", guarded<compile>},
+    {"diff", guarded<diff>},
+    {"save", guarded<save>},
+    {"inspect", guarded<inspect>},
+    {"text", guarded<text>},
+    {"parameters", guarded<parameters>},
+    {"__tostring", guarded<to_string>},
 };
 constexpr Function kFunctions[] = {{"load", guarded<load>}};
 

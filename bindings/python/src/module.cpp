@@ -30,6 +30,18 @@ std::string text_from(const SessionPtr& session, Call call) {
   return text.text();
 }
 
+// The argument `copy` of the array protocols: None leaves it open.
+bool is_true(const py::object& copy) {
+  return !copy.is_none() && copy.cast<bool>();
+}
+
+TensorPtr copy_of(const TensorPtr& tensor) {
+  const SessionPtr& session = tensor->session();
+  tn_tensor* raw = nullptr;
+  session->check(session->tensor->copy(session->ctx(), &tensor->view(), &raw));
+  return std::make_shared<Tensor>(session, raw);
+}
+
 // Pages of freed arrays, which malloc keeps between what stays.
 void give_back_pages() {
 #ifdef __GLIBC__
@@ -69,15 +81,17 @@ void bind_tensor(py::module_& module) {
           "The same memory as a NumPy array; a model's own weights cannot be written.")
       .def(
           "__array__",
-          [](const TensorPtr& t, const py::object& dtype, const py::object&) {
+          [](const TensorPtr& t, const py::object& dtype, const py::object& copy) {
             py::object array = to_numpy(t, false);
-            return dtype.is_none() ? array : py::object(array.attr("astype")(dtype));
+            if (!dtype.is_none()) array = array.attr("astype")(dtype, py::arg("copy") = false);
+            return is_true(copy) ? py::object(array.attr("copy")()) : array;
           },
           py::arg("dtype") = py::none(), py::arg("copy") = py::none())
       .def(
           "__dlpack__",
           [](const TensorPtr& t, const py::object&, std::optional<std::pair<int, int>> version,
-             const py::object&, const py::object&) { return to_dlpack(t, version); },
+             const py::object&,
+             const py::object& copy) { return to_dlpack(is_true(copy) ? copy_of(t) : t, version); },
           py::kw_only(), py::arg("stream") = py::none(), py::arg("max_version") = py::none(),
           py::arg("dl_device") = py::none(), py::arg("copy") = py::none())
       .def("__dlpack_device__", [](const Tensor& t) {

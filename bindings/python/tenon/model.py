@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +14,8 @@ from . import _core, lists
 from .eager import anywhere
 from .errors import InvalidArgument
 from .events import session
+from .functional import parameter_names, traced_call
 from .options import as_json, plan_options, split_options
-from .trace import as_value, cast, current
 from .types import Dim
 
 
@@ -119,19 +119,6 @@ class Plan:
         return f"<tenon.Plan {signature(self.inputs, self.outputs)}>"
 
 
-def _traced_call(model: Model, /, *inputs: Any) -> Any:
-    ports = model.inputs
-    if len(inputs) != len(ports):
-        names = ", ".join(port.name for port in ports)
-        raise InvalidArgument(f"model: expected {len(ports)} inputs ({names}), got {len(inputs)}")
-    if model.states:
-        raise InvalidArgument("model: expected one without states; compile it to run it")
-    given = [as_value(x, port.dtype) for x, port in zip(inputs, ports)]
-    given = [cast(x, port.dtype) if port.dtype else x for x, port in zip(given, ports)]
-    results = current().splice(model._native, given)
-    return results[0] if len(results) == 1 else tuple(results)
-
-
 class Model:
     """A graph with its weights, never changed: `apply` gives a new one that shares weights."""
 
@@ -139,6 +126,7 @@ class Model:
         self._native = native
         #: The report of the pass that made this model; None for others.
         self.report = report
+        self._forms: dict[Any, Model] = {}  # as functions of some parameters (functional.py)
 
     @property
     def inputs(self) -> list[Port]:
@@ -155,11 +143,39 @@ class Model:
         """What a plan keeps from run to run; not given with the inputs."""
         return [Port(*port) for port in self._native.states()]
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(
+        self,
+        *inputs: Any,
+        parameters: Mapping[str, Any] | None = None,
+        training: bool = False,
+        key: Any = None,
+    ) -> Any:
         """The model as a function of its inputs, by position: for arrays, and inside of `tn.jit`,
         `tn.grad`, `tn.vmap`. One output is a value, several are a tuple. To run it many times on a
-        chosen backend, `compile` it."""
-        return anywhere(_traced_call)(self, *inputs)
+        chosen backend, `compile` it.
+
+        parameters: numbers in the place of its own, by name, all or some, so that the model is a
+        function of them too, which is differentiated, mapped or updated in a loop of one's own:
+
+            def loss(params, x, y):
+                return ((model(x, parameters=params) - y) ** 2).mean()
+            step = tn.Step(loss, model.parameters(), tn.optim.adamw(lr=1e-3))
+            ...
+            trained = tn.nn.load(model, step.parameters, update=True)
+
+        training: Dropout draws by key, [seed, step], two integers; BatchNormalization uses the
+        statistics of the batch. The running ones stay: `recovery.statistics` estimates them.
+        """
+        named = {"parameters": parameters, "training": training or None, "key": key}
+        if isinstance(key, (list, tuple)):  # as an array, so that another key is no other function
+            named["key"] = np.asarray(key, "int64")
+        given = {name: x for name, x in named.items() if x is not None}
+        return anywhere(traced_call)(self, *inputs, **given)
+
+    def parameters(self, *patterns: str) -> dict[str, np.ndarray]:
+        """Copies of what `tn.train` would train, by name: all, or those that match a pattern."""
+        constants = self.constants()
+        return {name: np.array(constants[name]) for name in parameter_names(self, patterns)}
 
     def apply(self, pass_id: str, /, **options: Any) -> Model:
         """A new model, changed by a pass: `model.apply("quantizer.static", data=train)`.

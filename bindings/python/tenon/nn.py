@@ -167,9 +167,11 @@ def build(
 def load(model: Model, weights: Any, **options: Any) -> Model:
     """The model with weights of another one or of a file, by name: a state dict of PyTorch saved as
     safetensors, say; or arrays by name (NumPy, DLPack), or a module of PyTorch with its
-    `state_dict()`, which are copied. Options are those of the pass `layers.load`: prefix, partial.
+    `state_dict()`, which are copied. Options are those of the pass `layers.load`: prefix, update,
+    partial.
 
         model = nn.load(nn.build(net, inputs), torch_module)
+        model = nn.load(model, step.parameters, update=True)    # some of its weights
     """
     return model.apply("layers.load", weights=_as_model(weights), **options)
 

@@ -94,6 +94,18 @@ def test_a_models_weights_cannot_be_written(dense):
         weights[0, 0] = 1
 
 
+def test_a_copy_that_is_asked_for_is_the_callers_own(dense):
+    weights = dense.constants()["w"]
+    before = weights.numpy().copy()
+
+    np.array(weights)[:] = 7
+    np.array(weights, "float32")[:] = 7
+    np.from_dlpack(weights, copy=True)[:] = 7
+
+    np.testing.assert_array_equal(weights.numpy(), before)
+    assert np.array(weights, "float64").dtype == np.float64
+
+
 def test_results_are_the_callers_own():
     plan = single("Neg", "float32")
 

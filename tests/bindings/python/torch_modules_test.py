@@ -41,6 +41,33 @@ def test_what_is_exported_is_a_model_for_inference_that_can_be_trained(tmp_path)
     assert len(set(losses)) == 3  # nothing but the mask of dropout changes
 
 
+def test_numbers_of_the_program_are_not_trained(tmp_path):
+    """The scale of scores, as PyTorch's exporter writes it: a Constant node of rank 1. Paddle's
+    exporter writes weights as such nodes."""
+    rng = np.random.default_rng(0)
+    numbers = {"scale": np.array([0.5], "f"), "w": rng.standard_normal((4, 3)).astype("f")}
+    nodes = [
+        helper.make_node("Constant", [], [name], value=onnx.numpy_helper.from_array(value))
+        for name, value in numbers.items()
+    ]
+    nodes.append(helper.make_node("Mul", ["x", "scale"], ["scaled"]))
+    nodes.append(helper.make_node("MatMul", ["scaled", "w"], ["y"]))
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 3])
+    graph = helper.make_graph(nodes, "module", [x], [y])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    for path in (tmp_path / "exported.onnx", tmp_path / "saved.onnx"):
+        if path.name == "exported.onnx":
+            onnx.save(made, path)
+        else:
+            tn.load(tmp_path / "exported.onnx").save(path)
+        model = tn.load(path)
+        data = {"x": rng.standard_normal((6, 4)).astype("f"), "label": np.arange(6) % 3}
+        after = tn.train(model, data, batch=6, optimizer=tn.optim.sgd(lr=0.1)).constants()
+        np.testing.assert_array_equal(np.asarray(after["scale"]), numbers["scale"])
+        assert not np.array_equal(np.asarray(after["w"]), numbers["w"])
+
+
 @pytest.mark.parametrize("inside", [False, True])
 def test_random_numbers_are_refused(inside):
     model = exported()

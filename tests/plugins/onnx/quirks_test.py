@@ -54,6 +54,21 @@ def test_constant_nodes_become_initializers(rewrite):
     assert [t.name for t in written.graph.initializer] == ["w"]
 
 
+def test_numbers_of_the_program_stay_constant_nodes(rewrite):
+    scale = numpy_helper.from_array(np.full((1, 2), 0.125, np.float32), "scale")
+    nodes = [
+        helper.make_node("Constant", [], ["scale"], value=scale),
+        helper.make_node("Mul", ["x", "scale"], ["y"], name="mul"),
+    ]
+
+    written = rewrite(model_of(nodes, [info("x", [2, 2])], [info("y", [2, 2])]))
+
+    assert [n.op_type for n in written.graph.node] == ["Constant", "Mul"]
+    kept = numpy_helper.to_array(written.graph.node[0].attribute[0].t)
+    np.testing.assert_array_equal(kept, numpy_helper.to_array(scale))
+    assert not written.graph.initializer
+
+
 def test_initializers_listed_as_inputs_are_weights(rewrite):
     model = add_model(ir=3, opset=8)
     model.graph.input.append(info("w", [2, 2]))

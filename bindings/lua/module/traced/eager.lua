@@ -35,7 +35,7 @@ local function anywhere(name, f)
         local what = kind(leaf)
         if what == "tensor" then tensors[#tensors + 1] = leaf end
         local is_plain = what == "number" or what == "string" or what == "boolean" or what == "nil"
-        key[#key + 1] = names[n] .. "=" .. (what == "tensor" and what or is_plain and string.format("%q", leaf) or tostring(leaf))
+        key[#key + 1] = names[n] .. "=" .. (what == "tensor" and what or is_plain and string.format("%q", leaf) or string.format("%p", leaf))
       end
     end
     return eager_plan(name, f, args, table.concat(key, ";"))(table.unpack(tensors))
@@ -54,15 +54,21 @@ for name, f in pairs(control_functions) do
   tn[name] = anywhere(name, f)
 end
 
--- model(x, ...): in a trace its nodes; outside of one a compiled function, kept with the model.
+-- model(x, ... [, { parameters, training, key }]): in a trace its nodes; outside of one a compiled function, which for
+-- the model as it is is kept with the model.
 local whole_models = setmetatable({}, { __mode = "k" })
-native.operators({
-  __call = function(model, ...)
-    if #traces > 0 then return model_call(model, ...) end
+local function called_model(model, ...)
+  local given = table.pack(...)
+  local options = given[given.n]
+  if #traces > 0 then return model_call(model, ...) end
+  if not is_model_options(options) then
     whole_models[model] = whole_models[model] or tn.jit(model)
     return whole_models[model](...)
-  end,
-}, "model")
+  end
+  given[given.n] = { parameters = options.parameters, training = options.training, key = key_of(options.key) }
+  return anywhere("model", model_call)(model, table.unpack(given, 1, given.n))
+end
+native.operators({ __call = called_model }, "model")
 
 -- tn.log.info(text) writes a line, tn.log(x) is the logarithm.
 local logarithm = tn.log

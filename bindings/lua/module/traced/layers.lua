@@ -121,9 +121,17 @@ tn.nn = (function()
     if not ok then error(made, 0) end
     return made
   end
-  -- The model with weights of another one or of a file, by name; options prefix, partial.
+  local function tensors_as_model(tensors)
+    local builder = native.builder()
+    for _, name in ipairs(sorted_keys(tensors)) do
+      builder:output(name, builder:constant(tensors[name], name))
+    end
+    return builder:build()
+  end
+  -- The model with weights of another one, of a file, or tensors by name; options prefix, update, partial.
   function nn.load(model, weights, options)
-    local given = { weights = type(weights) == "string" and tn.load(weights) or weights }
+    if type(weights) == "string" then weights = tn.load(weights) end
+    local given = { weights = type(weights) == "table" and tensors_as_model(weights) or weights }
     for key, value in pairs(options or {}) do given[key] = value end
     return model:apply("layers.load", given)
   end

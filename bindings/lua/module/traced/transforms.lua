@@ -78,16 +78,7 @@ end
 local compiled = {} -- metatable of compiled functions
 compiled.__index = compiled
 
--- A model as a function of its inputs, by position.
-local function model_call(model, ...)
-  local trace, ids, given = current("a model"), {}, { ... }
-  for i = 1, select("#", ...) do ids[i] = as_value(given[i]).id end
-  local ok, made = pcall(trace.builder.splice, trace.builder, model, ids)
-  if not ok then fail((tostring(made):gsub("^%[?[^:%]]*%]?:%d+: ", ""))) end
-  for i, id in ipairs(made) do made[i] = new_value(trace, id) end
-  return table.unpack(made)
-end
-
+local model_call -- functional.lua
 local model_functions = setmetatable({}, { __mode = "k" })
 -- who: the transform that f is given to, for what is no function.
 local function inline_of(f, who)

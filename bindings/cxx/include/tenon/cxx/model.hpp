@@ -76,6 +76,18 @@ class Model {
     return sum;
   }
 
+  // Those of the graph itself by name, sharing its memory.
+  std::map<std::string, Tensor> constants() const {
+    std::map<std::string, Tensor> all;
+    for (uint64_t i = 0; i < services().count(get(), TN_LIST_CONSTANTS); ++i) {
+      tn_value_id value = services().value_at(get(), TN_LIST_CONSTANTS, i, 0);
+      tn_tensor* raw = services().constant(get(), value);
+      session()->tensor->retain(raw);
+      all.emplace(view(services().value_name(get(), value)), Tensor::take(session(), raw));
+    }
+    return all;
+  }
+
   // State is neither given nor handed out: it is no input and no output here.
   std::vector<Port> inputs() const { return ports(TN_LIST_INPUTS, false); }
   std::vector<Port> outputs() const { return ports(TN_LIST_OUTPUTS, false); }
