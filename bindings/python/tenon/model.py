@@ -12,7 +12,6 @@ import numpy as np
 
 from . import _core, lists
 from .eager import anywhere
-from .errors import InvalidArgument
 from .events import session
 from .functional import parameter_names, traced_call
 from .options import as_json, plan_options, split_options
