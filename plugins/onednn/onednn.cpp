@@ -19,6 +19,7 @@
 #include "lowering/state_layout.hpp"
 #include "report.hpp"
 #include "rewrites/rewrites.hpp"
+#include "rewrites/widen_halves.hpp"
 #include "team/team.hpp"
 
 namespace tenon::onednn {
@@ -138,6 +139,7 @@ class OneDnn {
 
   Status claim(const tn_graph* graph, int32_t, const tn_claims& claims) {
     TN_TRY(imported, import_graph(graph));
+    widen_halves(imported);
     std::vector<std::string> why;
     for (size_t i = 0; i < imported.nodes.size(); ++i) {
       why.push_back(why_not(imported, static_cast<int>(i)));
@@ -145,6 +147,7 @@ class OneDnn {
     std::vector<bool> taken(why.size(), false);
     // Last first: a group is taken before the nodes in it alone.
     for (size_t i = why.size(); i-- > 0;) {
+      if (imported.nodes[i].source.id == 0) continue;  // of the node beside it
       if (!why[i].empty()) {
         claims.refuse(claims.ctx, imported.nodes[i].source.id, str(why[i]));
         continue;
@@ -164,6 +167,7 @@ class OneDnn {
     auto made = std::make_unique<Compiled>();
     made->ctx = ctx_;
     TN_TRY(graph, import_graph(part));
+    widen_halves(graph);
     rewrite(graph);
     CompileOptions compile;
     const std::string precision = options.text("precision", precision_);

@@ -18,10 +18,11 @@ class Lowering;
 // What a row takes beside tensors of f32, 8-bit and plain integers that are not empty.
 enum Takes : uint8_t {
   kUsual = 0,
-  kAnyType = 1,       // half and double precision, unsigned and 16-bit integers
-  kEmpty = 2,         // tensors without elements beside some that have them
-  kNarrow = 4,        // 8-bit floating point, and what is packed: 4 and 2 bits
-  kOptionalFirst = 8  // the first input may be absent
+  kAnyType = 1,        // half and double precision, unsigned and 16-bit integers
+  kEmpty = 2,          // tensors without elements beside some that have them
+  kNarrow = 4,         // 8-bit floating point, and what is packed: 4 and 2 bits
+  kOptionalFirst = 8,  // the first input may be absent
+  kWidened = 16        // half precision by f32 and casts (rewrites/widen_halves)
 };
 
 // Each sample's result is of that sample alone, and comes first to last as the samples do along the

@@ -183,9 +183,9 @@ class Expansion {
       graph_.values[value].keeper = std::move(kept);
       made.inputs.push_back(value);
     };
-    take(nullptr, row(3));
+    take(graph_.values[node.inputs[3]].keeper, row(3));
     take(factor, factor->data());
-    take(nullptr, row(2));
+    take(graph_.values[node.inputs[2]].keeper, row(2));
     backend::ProgramBuilder program;
     const uint32_t centred = program.emit(TN_EXPR_SUB, program.input(0), program.input(1));
     const uint32_t scaled = program.emit(TN_EXPR_MUL, centred, program.input(2));

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <random>
 
+#include "tenon/half.hpp"
+
 #include "plugins/plugin_session.hpp"
 
 namespace tenon::test {
@@ -97,6 +99,11 @@ class BothBackends : public PluginTest {
   }
 
  private:
+  struct Bfloat {
+    explicit Bfloat(double number) : bits(bfloat_of_float(static_cast<float>(number))) {}
+    explicit operator double() const { return double{float_of_bfloat(bits)}; }
+    uint16_t bits;
+  };
   template <class F>
   static void with_type(const DLTensor& t, const F& f) {
     switch (dtype_of(t)) {
@@ -106,6 +113,8 @@ class BothBackends : public PluginTest {
         return f(data_of<double>(t));
       case TN_F16:
         return f(data_of<_Float16>(t));
+      case TN_BF16:
+        return f(data_of<Bfloat>(t));
       case TN_I64:
         return f(data_of<int64_t>(t));
       case TN_I32:
@@ -122,8 +131,10 @@ class BothBackends : public PluginTest {
         return f(data_of<uint64_t>(t));
       case TN_BOOL:
         return f(data_of<bool>(t));
-      default:
+      case TN_U8:
         return f(data_of<uint8_t>(t));
+      default:
+        ADD_FAILURE() << "no numbers of type " << dtype_name(dtype_of(t));
     }
   }
   static double number(const DLTensor& t, int64_t i) {
@@ -132,7 +143,7 @@ class BothBackends : public PluginTest {
     return out;
   }
   static void set_number(const DLTensor& t, int64_t i, double real, int64_t integer) {
-    bool is_real = dtype_of(t) == TN_F32 || dtype_of(t) == TN_F64 || dtype_of(t) == TN_F16;
+    bool is_real = is_float(dtype_of(t));
     with_type(t, [&](auto* data) {
       using T = std::remove_pointer_t<decltype(data)>;
       if constexpr (std::is_same_v<T, bool>) {
