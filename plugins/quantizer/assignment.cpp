@@ -77,6 +77,15 @@ bool takes_product(Node node, Products products) {
   return products == Products::kAll || (products == Products::kScores && is_scores(node));
 }
 
+// As a transposed weight is before constants are folded.
+bool is_computed_of_constants(Value value, int depth = 8) {
+  Node node = value.producer();
+  if (!node || node.n_inputs() == 0 || depth == 0) return false;
+  for (Value input : node.inputs())
+    if (input && !input.is_constant() && !is_computed_of_constants(input, depth - 1)) return false;
+  return true;
+}
+
 }  // namespace
 
 std::vector<uint64_t> data_inputs(Node node) {
@@ -197,6 +206,8 @@ std::string Assignment::refuse_product(Node node,
   for (Value v : {act, weight, node.output()})
     if (v.dtype() != TN_F32) return cat("expected float32, got ", dtype_name(v.dtype()), advice(v));
   if (act.is_constant()) return "its activation is a constant";
+  if (is_computed_of_constants(weight))
+    return "its weight is computed from constants: apply fusion.default first";
   if (!weight.is_constant())
     return takes_product(node, choices.products) ? ""
                                                  : "both inputs are activations (option products)";

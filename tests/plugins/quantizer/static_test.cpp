@@ -202,6 +202,19 @@ TEST_F(Static, WeightsHaveAScalePerOutputChannel) {
   }
 }
 
+// As a layer of a traced network is before constants are folded.
+TEST_F(Static, AWeightThatIsComputedFromConstantsIsNamed) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {2, 3, 8});
+    Value transposed = node(edit, "Transpose", {weight(edit, "w", {4, 8}, 1)}, "transposed");
+    Value y = node(edit, "MatMul", {x, transposed}, "fc");
+    ASSERT_EQ(text_of(edit.output("y", y)), "");
+  });
+
+  EXPECT_THAT(apply("quantizer.static", {{"data", data("x", {3, 8}, 16, 10)}}),
+              HasSubstr("fc: its weight is computed from constants: apply fusion.default first"));
+}
+
 TEST_F(Static, ASkippedNodeAndWhatItAloneJoinsStayInFloat) {
   build_mlp();
 
