@@ -13,6 +13,12 @@ assert(one(x)[1] ~= two(x)[1])
 local always = tn.all(tn.equal(x, x))
 assert(tn.cond(always, one, one, x)[1] == one(x)[1] and tn.cond(always, two, two, x)[1] == two(x)[1])
 
+-- Names with dots are no structure.
+local deep, flat = { a = { b = x } }, { ["a.b"] = tn.add(x, 1) }
+local function first(tree) return tree.a and tree.a.b or tree["a.b"] end
+local function taken(tree) return tn.cond(always, first, first, tree)[1] end
+assert(taken(deep) == 1 and taken(flat) == 2)
+
 -- Parameters by name: all, some, and of another model.
 local own = two:parameters()
 assert(own.weight:shape()[2] == 3 and own.bias and not two:parameters({ "bias" }).weight)

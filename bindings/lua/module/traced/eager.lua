@@ -24,19 +24,34 @@ local function eager_plan(name, f, args, key)
   return made
 end
 
+-- Adds to key what makes x another argument: its structure, numbers, and which objects it holds. Appends its tensors to
+-- list; false where a value is traced.
+local function add_to_key(key, x, list)
+  local what = kind(x)
+  if what == "traced" then return false end
+  if what == "tensor" then
+    list[#list + 1] = x
+    key[#key + 1] = what
+  elseif type(x) == "table" then
+    key[#key + 1] = "{"
+    for _, name in ipairs(sorted_keys(x)) do
+      key[#key + 1] = string.format("%q", name)
+      if not add_to_key(key, x[name], list) then return false end
+    end
+    key[#key + 1] = "}"
+  else
+    local is_plain = what == "number" or what == "string" or what == "boolean" or what == "nil"
+    key[#key + 1] = string.format(is_plain and "%q" or "%p", x)
+  end
+  return true
+end
+
 local function anywhere(name, f)
   return function(...)
     if #traces > 0 then return f(...) end
     local args, key, tensors = table.pack(...), { name }, {}
     for i = 1, args.n do
-      local leaves, names = flatten(args[i], tostring(i), {}, {})
-      for n, leaf in ipairs(leaves) do
-        if is_traced(leaf) then return f(...) end
-        local what = kind(leaf)
-        if what == "tensor" then tensors[#tensors + 1] = leaf end
-        local is_plain = what == "number" or what == "string" or what == "boolean" or what == "nil"
-        key[#key + 1] = names[n] .. "=" .. (what == "tensor" and what or is_plain and string.format("%q", leaf) or string.format("%p", leaf))
-      end
+      if not add_to_key(key, args[i], tensors) then return f(...) end
     end
     return eager_plan(name, f, args, table.concat(key, ";"))(table.unpack(tensors))
   end
