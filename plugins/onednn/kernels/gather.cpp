@@ -26,9 +26,10 @@ template <class I>
 int64_t first_outside(const Context& context, const I* ids, int64_t n, int64_t m) {
   std::atomic<bool> any_outside = false;
   parallel_for(context.parallel, n, grain_rows(sizeof(I)), [&](int64_t lo, int64_t hi) {
+    const auto size = static_cast<uint64_t>(m);  // unsigned numbers wrap where an index is far out
     bool any = false;
     for (int64_t i = lo; i < hi; ++i)
-      any |= static_cast<uint64_t>(ids[i] + m) >= static_cast<uint64_t>(2 * m);
+      any |= static_cast<uint64_t>(int64_t{ids[i]}) + size >= 2 * size;
     if (any) any_outside.store(true, std::memory_order_relaxed);
   });
   if (!any_outside.load(std::memory_order_relaxed)) return -1;

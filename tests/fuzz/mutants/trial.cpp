@@ -55,6 +55,20 @@ bool is_small(const tn_graph* graph) {
   return left > 0;
 }
 
+// A graph that every backend takes.
+std::string why_not_there(tenon_session* session, const std::string& backend) {
+  tn_graph* graph = nullptr;
+  Status made(services.graph->parse(
+      tenon_host(session)->ctx,
+      str("graph {\n  input %x: f32[2]\n  %y: f32[2] = Relu(%x) @n\n  output y = %y\n}"), &graph));
+  if (!made.ok()) return made.message();
+  tn_plan* plan = nullptr;
+  made = Status(tenon_compile(session, graph, str(cat(R"({"backend": ")", backend, "\"}")), &plan));
+  if (made.ok()) services.eval->release(plan);
+  services.graph->release(graph);
+  return made.ok() ? "" : made.message();
+}
+
 }  // namespace
 
 struct Trials::Mutant {
@@ -82,6 +96,11 @@ Trials::Trials(uint64_t seed,
     if (row->sample && (rows.empty() || rows == view(row->type))) rows_.push_back(row);
   }
   if (!loaded.ok() || rows_.empty()) std::abort();
+  for (const std::string& backend : backends_)
+    if (std::string why = why_not_there(session_, backend); !why.empty()) {
+      std::fprintf(stderr, "fuzz_mutants: %s\n", why.c_str());
+      std::exit(kCannotRun);  // every mutant would count as refused
+    }
 }
 
 Trials::~Trials() {

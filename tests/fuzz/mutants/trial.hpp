@@ -15,6 +15,7 @@
 namespace tenon::fuzz {
 
 constexpr size_t kMostBackends = 8;
+constexpr int kCannotRun = 2;  // the exit code where a backend is not there
 
 // What came of all mutants; lives in memory that outlives a process that dies.
 struct Tally {
