@@ -19,7 +19,6 @@
 #include "lowering/state_layout.hpp"
 #include "report.hpp"
 #include "rewrites/rewrites.hpp"
-#include "rewrites/widen_halves.hpp"
 #include "team/team.hpp"
 
 namespace tenon::onednn {
@@ -139,7 +138,7 @@ class OneDnn {
 
   Status claim(const tn_graph* graph, int32_t, const tn_claims& claims) {
     TN_TRY(imported, import_graph(graph));
-    widen_halves(imported);
+    rewrite_before_claiming(imported);
     std::vector<std::string> why;
     for (size_t i = 0; i < imported.nodes.size(); ++i) {
       why.push_back(why_not(imported, static_cast<int>(i)));
@@ -167,7 +166,7 @@ class OneDnn {
     auto made = std::make_unique<Compiled>();
     made->ctx = ctx_;
     TN_TRY(graph, import_graph(part));
-    widen_halves(graph);
+    rewrite_before_claiming(graph);
     rewrite(graph);
     CompileOptions compile;
     const std::string precision = options.text("precision", precision_);

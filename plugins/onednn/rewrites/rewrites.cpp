@@ -4,6 +4,7 @@
 #include "batch_parts.hpp"
 #include "centred_products.hpp"
 #include "channel_scales.hpp"
+#include "conv_integer.hpp"
 #include "early_quantize.hpp"
 #include "early_reductions.hpp"
 #include "early_updates.hpp"
@@ -14,8 +15,14 @@
 #include "late_scores.hpp"
 #include "many_inputs.hpp"
 #include "recompute.hpp"
+#include "widen_halves.hpp"
 
 namespace tenon::onednn {
+
+void rewrite_before_claiming(Graph& graph) {
+  widen_halves(graph);
+  float_conv_integers(graph);
+}
 
 void rewrite(Graph& graph) {
   move_channel_scales(graph);

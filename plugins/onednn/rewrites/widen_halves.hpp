@@ -8,7 +8,7 @@
 
 namespace tenon::onednn {
 
-// Nodes that it adds have no source. Before claiming and before compiling.
+// Before claiming; nodes that it adds have no source.
 void widen_halves(Graph& graph);
 
 }  // namespace tenon::onednn

@@ -170,7 +170,8 @@ int main(int argc, char** argv) {
     waitpid(child, &status, 0);
     done = tally.next >= arguments.from + arguments.count;
     if (status == 0) continue;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == tenon::fuzz::kCannotRun) return WEXITSTATUS(status);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == tenon::fuzz::kCannotRun)
+      return WEXITSTATUS(status);
     ++tally.findings;
     std::printf("FOUND mutant %llu: %s: %s %d\n", number(tally.next),
                 done ? "at the end" : tally.what, WIFSIGNALED(status) ? "signal" : "exit code",

@@ -115,7 +115,8 @@ constexpr Case kCases[] = {
 
 INSTANTIATE_TEST_SUITE_P(All,
                          Halves,
-                         testing::Combine(testing::Values("f16", "bf16"), testing::ValuesIn(kCases)),
+                         testing::Combine(testing::Values("f16", "bf16"),
+                                          testing::ValuesIn(kCases)),
                          [](const auto& of) {
                            return std::string(std::get<1>(of.param).name) + "_" +
                                   std::get<0>(of.param);
