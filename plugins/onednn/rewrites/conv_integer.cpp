@@ -63,7 +63,8 @@ class ConvIntegers {
   }
 
   static bool fits(const Value& zero, int64_t n_filters) {
-    return is_byte(zero) && zero.data != nullptr && (zero.count() == 1 || zero.count() == n_filters);
+    return is_byte(zero) && zero.data != nullptr &&
+           (zero.count() == 1 || zero.count() == n_filters);
   }
 
   std::shared_ptr<std::vector<float>> less_zero_points(const Node& node) const {

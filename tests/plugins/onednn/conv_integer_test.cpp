@@ -32,8 +32,9 @@ class ConvInteger : public BothBackends {
 };
 
 TEST_F(ConvInteger, SumsThatCastsRead) {
-  expect_same(graph_of("[3, 4, 2, 2]", numbers(48), "[3] = [3, -5, 0]",
-                       R"(  %c: i32[1, 3, 6, 6] = ConvInteger(%q, %w, %z, %wz) {pads = ints [1, 1, 1, 1]} @conv
+  expect_same(graph_of(
+      "[3, 4, 2, 2]", numbers(48), "[3] = [3, -5, 0]",
+      R"(  %c: i32[1, 3, 6, 6] = ConvInteger(%q, %w, %z, %wz) {pads = ints [1, 1, 1, 1]} @conv
   %f: f32[1, 3, 6, 6] = Cast(%c) {to = dtype f32} @cast
   %y: f32[1, 3, 6, 6] = Mul(%f, %s) @scale
   output y = %y)"));
@@ -60,10 +61,12 @@ TEST_F(ConvInteger, SumsThatFloatsDoNotHold) {
   for (int i = 0; i < 4 * 17 * 17; ++i)
     many += "7f";
   many += "'";
-  Outcome got = run(parse(graph_of("[1, 4, 17, 17]", many, "[] = [-128]",
-                                   R"(  %c: i32[1, 1, 5, 5] = ConvInteger(%q, %w, %z, %wz) {pads = ints [8, 8, 8, 8]} @conv
+  Outcome got = run(
+      parse(graph_of(
+          "[1, 4, 17, 17]", many, "[] = [-128]",
+          R"(  %c: i32[1, 1, 5, 5] = ConvInteger(%q, %w, %z, %wz) {pads = ints [8, 8, 8, 8]} @conv
   output c = %c)")),
-                    {{"backend", "onednn"}});
+      {{"backend", "onednn"}});
 
   ASSERT_EQ(got.error, "");
   ASSERT_EQ(got.plan["fallback_nodes"].size(), 1U);
