@@ -192,7 +192,7 @@ Result<Node> skip_norm_of(EditView edit, uint64_t seed, std::string_view type) {
   }
   // The default is for rows that are longer: the slopes of two equal numbers have no bound.
   return edit.add(
-      {.type = type, .inputs = inputs, .attrs = {{"epsilon", 0.01}}, .domain = kDomain});
+      {.type = type, .inputs = inputs, .attrs = {{"epsilon", 0.5}}, .domain = kDomain});
 }
 Result<Node> skip_norm_sample(EditView edit, uint64_t seed) {
   return skip_norm_of(edit, seed, "SkipLayerNormalization");
