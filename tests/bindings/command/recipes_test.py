@@ -246,6 +246,7 @@ def test_a_smaller_model_is_measured_and_refused(tmp_path: Path, recipe, setting
         ("prune", ["bench=maybe"], "option bench: expected true or false, got 'maybe'"),
         ("decompose", ["methods=cp"], "option methods: expected some of svd, tucker2, or none"),
         ("decompose", ["methods=svd", "rank_in=2"], "expected a run of decomposer.tucker2"),
+        ("decompose", ["budget=0.5"], "option budget: expected one method beside it"),
         ("decompose", ["methods=svd", "rank=2", "multiple=8"], "option multiple: expected rank ="),
         (
             "decompose",

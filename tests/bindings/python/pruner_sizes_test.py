@@ -138,3 +138,25 @@ def test_channels_go_evenly_where_they_are_normalized_in_groups(tmp_path: Path, 
     report = check(ran(tmp_path, model), random(2, 3, 7, 7, seed=5))
 
     assert [one["channels"] for one in report["groups"]] == [UNITS // groups]
+
+
+def test_wanda_ranks_channels_that_no_weight_reads(tmp_path: Path) -> None:
+    """As the half of a last residual layer that nothing uses."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], "conv"),
+        helper.make_node("Split", ["a"], ["used", "unused"], axis=1, num_outputs=2),
+        helper.make_node("Conv", ["used", "out"], ["y"], "head"),
+    ]
+    constants = [
+        constant("w", random(2 * UNITS, 3, 1, 1)),
+        constant("out", random(2, UNITS, 1, 1, seed=4)),
+    ]
+    shapes = [info("x", ["N", 3, 7, 7])], [info("y", ["N", 2, 7, 7])]
+    model = ran(tmp_path, model_of(nodes, *shapes, constants, opset=18))
+    np.savez(tmp_path / "x.npz", x=random(8, 3, 7, 7, seed=5))
+
+    pruned = model.apply(
+        "pruner.structured", ratio=0.5, importance="wanda", data=str(tmp_path / "x.npz")
+    )
+
+    assert np.asarray(pruned.constants()["w"]).shape[0] == UNITS
