@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // "pruner.importance.wanda": the size of a weight times the norm of what it is multiplied with (Sun
 // et al., "A simple and effective pruning approach for large language models", ICLR 2024, eq. 1). A
-// channel is worth the sum over the weights that read it. Where none does, as of queries, which meet
-// keys, and of results that nothing uses, it is worth the weights that make it.
+// channel is worth the sum over the weights that read it. Where none does, as of queries, which
+// meet keys, and of results that nothing uses, it is worth the weights that make it.
 #include <algorithm>
 #include <cmath>
 #include <vector>
