@@ -48,7 +48,7 @@ struct Family {
   std::array<std::string_view, 8> keys;
 };
 constexpr std::array kFamilies{
-    Family{"same", TN_COUPLING_SAME, {"sizes", "statistics"}},
+    Family{"same", TN_COUPLING_SAME, {"sizes", "value", "statistics", "groups"}},
     Family{"concat", TN_COUPLING_CONCAT, {"axis"}},
     Family{"split", TN_COUPLING_SPLIT, {"axis", "sizes", "count"}},
     Family{"slice", TN_COUPLING_SLICE, {"starts", "ends", "axes", "steps"}},

@@ -64,8 +64,9 @@ std::optional<FirstAxes> first_axes(Node node, const tn_op* row) {
 
 bool Examples::reads(Node node) const {
   std::vector<Value> inputs = node.inputs();
-  Stated stated(node);  // of `same` without statistics only input 0 is read as numbers
-  if (stated.family() == TN_COUPLING_SAME && !stated.names("statistics")) inputs.resize(1);
+  Stated stated(node);  // of `same` that normalizes nothing only input 0 is read as numbers
+  const bool normalizes = stated.names("statistics") || stated.names("groups");
+  if (stated.family() == TN_COUPLING_SAME && !normalizes) inputs.resize(1);
   return std::ranges::any_of(inputs, [&](Value v) { return v && has_examples(v); });
 }
 
@@ -107,7 +108,9 @@ bool Examples::is_alone(Node node, const tn_op* row) const {
   const uint32_t family = stated.family();
   if (family == TN_COUPLING_MATRICES) return is_product(stated);
   if (auto first = first_axes(node, row); first && axis_of(node, *first)) return true;
-  if (stated.names("statistics")) return false;  // the axes have said what it mixes
+  if (stated.names("statistics") || stated.names("groups"))
+    return false;                           // the axes have said what it mixes
+  if (stated.names("value")) return false;  // input 0 is a size
   if (family == TN_COUPLING_PERMUTE) return permutes_behind_first(stated);
   if (family == TN_COUPLING_REDUCE)
     return reduces_behind_first(stated, node.input(0).type().rank());

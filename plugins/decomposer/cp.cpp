@@ -118,6 +118,7 @@ TENON_PASS(cp,
            R"({
   "properties": {
     "rank": {"type": ["integer", "string"], "minimum": 1, "default": "evbmf",
+             "needs": {"budget": "absent", "time": "absent"},
              "description": "a number, or how to find it from the unfoldings: evbmf, energy, error"},
     "iterations": {"type": "integer", "minimum": 0, "default": 50,
              "description": "steps of alternating least squares at most"},

@@ -41,8 +41,10 @@ int64_t choose_rank(
   R"("needs": {"rank": ["evbmf"], "budget": "absent", "time": "absent"},)"               \
   R"("description": "rank evbmf: 0 takes its rank, 1 the full one"},)"                   \
   R"("min_error": {"type": "number", "minimum": 0, "default": 0,)"                       \
+  R"("needs": {"rank": ["evbmf", "energy", "error"]},)"                                  \
   R"("description": "ranks are lowered while the relative error stays under this"},)"    \
   R"("multiple": {"type": "integer", "minimum": 1, "default": 1,)"                       \
+  R"("needs": {"rank": ["evbmf", "energy", "error"]},)"                                  \
   R"("description": "ranks by rule are rounded up to a multiple of this"})"
 
 }  // namespace tenon::decomposer

@@ -109,5 +109,6 @@ TENON_PASS(spatial,
            R"({
   "properties": {
     "rank": {"type": ["integer", "string"], "minimum": 1, "default": "evbmf",
+             "needs": {"budget": "absent", "time": "absent"},
              "description": "a number, or how to find it: evbmf, energy, error"},
     )" TENON_RANK_OPTIONS ",\n    " TENON_CHOICE_OPTIONS "}}")

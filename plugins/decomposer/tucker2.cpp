@@ -92,6 +92,11 @@ class Tucker2Pass {
       to->kind = RankKind::kFixed;
       to->fixed = options.integer(key);
     }
+    const bool by_rule = own.in.kind != RankKind::kFixed || own.out.kind != RankKind::kFixed;
+    if (!by_rule && (own.in.min_error > 0 || own.in.multiple > 1))
+      return invalid(
+          "options min_error and multiple: expected ranks that a rule gives beside them, as they "
+          "have no effect otherwise, got rank_in and rank_out");
     own.limits.iterations = options.integer("iterations");
     TN_TRY(choice, Choice::read(ctx, options));
     return Tucker2Pass{ctx, own, std::move(choice)};
@@ -115,6 +120,7 @@ TENON_PASS(tucker2,
            R"({
   "properties": {
     "rank": {"type": "string", "enum": ["evbmf", "energy", "error"], "default": "evbmf",
+             "needs": [{"rank_in": "absent", "budget": "absent", "time": "absent"}, {"rank_out": "absent", "budget": "absent", "time": "absent"}],
              "description": "how to find the ranks that are not given"},
     "rank_in": {"type": "integer", "minimum": 1, "description": "input channels of the window"},
     "rank_out": {"type": "integer", "minimum": 1, "description": "output channels of the window"},

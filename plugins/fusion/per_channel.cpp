@@ -182,7 +182,7 @@ Result<bool> scale_channels(Rewriter& rewriter, Node root, Node producer, const 
   std::string name = cat(producer.name());
   uint32_t dtype = old_weight.dtype();
   TN_TRY(scaled, scaled_weight(rewriter.edit().ctx(), old_weight, layout, affine.scale));
-  TN_TRY(new_weight, rewriter.edit().constant(scaled, old_weight.name()));
+  TN_TRY(new_weight, rewriter.made_of(old_weight, scaled, old_weight.name()));
   std::string bias_name = old_bias ? std::string(old_bias.name()) : cat(name, "_bias");
   TN_TRY(new_bias, rewriter.numbers(dtype, {n}, bias, bias_name));
   TN_TRY(made, rewriter.op(producer.type(), {producer.input(0), new_weight, new_bias},

@@ -2,6 +2,7 @@
 #include "rewriter.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace tenon::fusion {
 namespace {
@@ -85,6 +86,21 @@ Result<Value> Rewriter::numbers(uint32_t dtype,
   if (dtype != TN_F32) return unsupported(cat("constant of type ", dtype_name(dtype)));
   return edit_.constant<float>(dtype, shape, std::vector<float>(values.begin(), values.end()),
                                name);
+}
+
+Result<Value> Rewriter::made_of(Value source, const Tensor& made, std::string_view name) {
+  std::vector<Value>& known = made_of_[source.id];
+  for (Value value : known) {
+    const Tensor have = value.constant();
+    const uint64_t bytes = services.tensor->bytes(made.get());
+    if (have && value.dtype() == dtype_of(made.dl()) &&
+        std::ranges::equal(shape_of(have.dl()), shape_of(made.dl())) &&
+        std::memcmp(have.data<char>(), made.data<char>(), bytes) == 0)
+      return value;
+  }
+  TN_TRY(value, edit_.constant(made, name));
+  known.push_back(value);
+  return value;
 }
 
 Result<Value> Rewriter::ints(const std::vector<int64_t>& values, std::string_view name) {

@@ -6,6 +6,7 @@
 
 #include <initializer_list>
 #include <iterator>
+#include <map>
 #include <mutex>
 #include <span>
 #include <string>
@@ -35,6 +36,9 @@ class Rewriter {
                         const std::vector<double>& values,
                         std::string_view name);
   Result<Value> ints(const std::vector<int64_t>& values, std::string_view name);
+  // What a rule makes of a constant. Where it makes the same of it again, the value is the same:
+  // weights that nodes share stay shared.
+  Result<Value> made_of(Value source, const Tensor& made, std::string_view name);
 
   // False, with all that op() made for this root taken back, where the types do not fit.
   Result<bool> replace(Node root, Value with) { return replace_as(root, with, {}); }
@@ -52,6 +56,7 @@ class Rewriter {
   const Settings& settings_;
   Node root_;
   std::vector<Node> added_;
+  std::map<tn_value_id, std::vector<Value>> made_of_;  // by source
 };
 
 // Whether an edit may remove the node, when nothing uses it.

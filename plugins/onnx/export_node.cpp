@@ -26,13 +26,14 @@ bool asked_for(const Node& node, uint64_t i, bool has_bodies) {
   return value.name() != (i == 0 ? std::string(node.name()) : cat(node.name(), "_out", i));
 }
 
-void node_notes(const Node& node, onnx::NodeProto& to) {
+void node_notes(const Node& node, bool keeps_metadata, onnx::NodeProto& to) {
   auto meta = [&](std::string_view key, std::string_view value) {
     auto& entry = *to.add_metadata_props();
     entry.set_key(std::string(key));
     entry.set_value(std::string(value));
   };
   if (!node.scope().empty()) meta(kMetadataScope, node.scope());
+  if (!keeps_metadata) return;
   for (uint64_t i = 0, n = services.graph->note_count(node.graph, node.id); i < n; ++i) {
     std::string_view key = view(services.graph->note_key(node.graph, node.id, i));
     tn_any any{};
@@ -63,7 +64,7 @@ Status Exporter::node(Node from, ScopeNames& names, onnx::NodeProto& to) {
     if (has_bodies && name == "captures") continue;
     TN_CHECK(attribute(from, name, names, to).in(cat("attribute ", name)));
   }
-  node_notes(from, to);
+  node_notes(from, keeps_metadata, to);
   if (int64_t needed = lowest_opset(from); needed > opset) {
     opset = needed;
     opset_node = cat("node ", from.name(), " (", from.type(), ")");

@@ -23,6 +23,7 @@ class Exporter {
   // model's graph holds everything but its initializers, which are in weights.
   Status run(Graph graph);
 
+  bool keeps_metadata = true;  // of nodes, as other tools wrote it
   onnx::ModelProto model;
   std::vector<Weight> weights;
   int64_t opset = 0;       // the lowest that takes every node

@@ -42,6 +42,7 @@ class Writer {
     made.opset_ = options.integer("opset", 0);
     made.n_bits_ = options.flag("matmul_nbits");
     made.sparse_ = options.text("sparse", "off");
+    made.metadata_ = options.flag("metadata");
     return made;
   }
 
@@ -59,6 +60,7 @@ class Writer {
  private:
   Status write_as_it_is(const tn_graph* graph, tn_target* target, const Cancel& cancel) {
     Exporter made;
+    made.keeps_metadata = metadata_;
     TN_CHECK(made.run({graph}));
     if (sparse_ == "tensors") TN_CHECK(as_sparse_tensors(made));
     TN_CHECK(set_versions({graph}, made));
@@ -185,6 +187,7 @@ class Writer {
   int64_t opset_ = 0;
   bool n_bits_ = false;
   std::string sparse_ = "off";
+  bool metadata_ = true;
 };
 
 }  // namespace
@@ -199,6 +202,8 @@ TENON_WRITER(writer,
                  "description": "the opset to write; default: the lowest that serves, up to 26"},
                "external_data": {"type": "boolean", "default": false,
                  "description": "weights in a file beside the model; always so over 2 GB"},
+               "metadata": {"type": "boolean", "default": true,
+                 "description": "what other tools have noted at nodes, such as the calls that an exporter traced; false: without it"},
                "matmul_nbits": {"type": "boolean", "default": false,
                  "description": "products of 4-bit weights as ONNX Runtime's MatMulNBits, not as DequantizeLinear and MatMul"},
                "sparse": {"type": "string", "enum": ["off", "tensors", "gaps"], "default": "off",

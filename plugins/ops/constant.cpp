@@ -122,7 +122,8 @@ constexpr tn_op kFill = op_row({.type = "ConstantOfShape",
                                 .shape = shape<fill_shape, "shape: int[n]">,
                                 .cost = cost<move_cost>,
                                 .ref = ref<fill_ref>,
-                                .sample = sample<fill_sample>});
+                                .sample = sample<fill_sample>,
+                                .coupling = "same sizes=0 value=value"});
 
 }  // namespace
 

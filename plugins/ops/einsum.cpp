@@ -319,6 +319,7 @@ OpCost einsum_cost(Node node) {
 constexpr tn_op kEinsum = op_row({.type = "Einsum",
                                   .since = 28,
                                   .attributes = R"([{"name": "equation", "type": "string"}])",
+                                  .quant = "stored=0:1,1:1",
                                   .shape = shape<einsum_shape, "x: T...">,
                                   .decompose = decompose<einsum_decompose>,
                                   .cost = cost<einsum_cost>,

@@ -186,7 +186,8 @@ constexpr tn_op kGroup =
             .decompose = decompose<norm_decompose>,
             .ref = ref<group_ref>,
             .sample = sample<group_sample>,
-            .cast = "cuda=fp32"});
+            .cast = "cuda=fp32",
+            .coupling = "same groups=num_groups"});
 constexpr tn_op kLrn =
     op_row({.type = "LRN",
             .since = 13,

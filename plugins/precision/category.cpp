@@ -152,15 +152,24 @@ Result<Rule> rule_of(Node node, const Lists& lists) {
 }
 
 Status check_lists(const Lists& lists, const std::vector<Node>& nodes) {
+  auto reads_numbers = [&](Node node) {  // of a type that this is about
+    const std::vector<Value> inputs = node.inputs();
+    return std::ranges::any_of(inputs, [&](Value v) {
+      return v && (v.dtype() == TN_F32 || dtype_name(v.dtype()) == lists.dtype);
+    });
+  };
   for (const List& list : all_lists(lists))
     for (const std::string& pattern : *list.patterns) {
-      bool used = false;
-      for (Node node : nodes)
-        used = used || fit(pattern, node) > 0;
-      if (!used)
-        return invalid(cat("option ", list.name,
-                           ": expected patterns of nodes, operators or scopes, got '", pattern,
-                           "', which fits none"));
+      bool fits = false, is_heeded = false;
+      for (Node node : nodes) {
+        if (fit(pattern, node) == 0) continue;
+        fits = true;
+        is_heeded = is_heeded || reads_numbers(node);
+      }
+      if (is_heeded) continue;
+      return invalid(cat(
+          "option ", list.name, ": expected patterns of nodes, operators or scopes, got '", pattern,
+          fits ? "', which fits none that reads floating-point numbers" : "', which fits none"));
     }
   return {};
 }

@@ -36,7 +36,7 @@
   R"("original": {"type": "graph", "description": "the float model that this one was made of"},)"                                \
   R"("samples": {"type": "integer", "minimum": 1, "default": 64, "description": "calibration samples, at most"},)"               \
   R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "batch size"},)"                                    \
-  R"("backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "runs the models: the first that is there; default: what this machine is best with"})"
+  R"("backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "runs the models: the first that is there; default: what this machine is best with"},)" TENON_MASK_OPTION
 
 // Of passes that round stored weights again.
 #define TENON_ROUNDED_WEIGHTS_OPTION \

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tenon/sdk/padding.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
 #include "calibration.hpp"
@@ -27,21 +28,24 @@ int64_t channel_axis(Node node, const Product& product, int64_t rank) {
   return weight.rank() > 2 ? 1 : rank - 1;
 }
 
-// sums[c] += what `sign` times the entries of channel c add up to; the number of entries of each.
-int64_t add_means(const DLTensor& t, int64_t axis, double sign, std::vector<double>* sums) {
+// sums[c] += what `sign` times the entries of channel c add up to, but those of padding; the number
+// of entries of each.
+int64_t add_means(
+    const DLTensor& t, int64_t axis, double sign, PaddingMask* mask, std::vector<double>* sums) {
   int64_t channels = t.shape[axis], inner = 1;
   for (int64_t d = axis + 1; d < t.ndim; ++d)
     inner *= t.shape[d];
   int64_t outer = channels > 0 && inner > 0 ? element_count(t) / channels / inner : 0;
   const float* data = data_of<const float>(t);
-  for (int64_t o = 0; o < outer; ++o)
+  const std::vector<int64_t> counting = mask->among(t, outer);
+  for (int64_t o : counting)
     for (int64_t c = 0; c < channels; ++c) {
       double sum = 0;
       for (int64_t i = 0; i < inner; ++i)
         sum += static_cast<double>(data[(o * channels + c) * inner + i]);
       (*sums)[static_cast<size_t>(c)] += sign * sum;
     }
-  return outer * inner;
+  return static_cast<int64_t>(counting.size()) * inner;
 }
 
 void shift_channels(const DLTensor& t, int64_t axis, const std::vector<double>& by) {
@@ -67,6 +71,7 @@ class CorrectBias : private RepairPass {
     TN_CHECK(services.graph->clone(raw, &copy));
     OwnedGraph rounded = OwnedGraph::take(copy);
     TN_TRY(feed, Feed::make(ctx_, data_.data, {raw}, calibration_feed(data_)));
+    TN_CHECK(read_masks({raw}, &feed));
     TN_TRY(small, Stages::make(ctx_, rounded.view(), &feed, backends_));
     TN_TRY(whole, Stages::make(ctx_, original_.view(), &feed, backends_));
     TN_TRY(edit, Edit::begin(raw));
@@ -105,6 +110,7 @@ class CorrectBias : private RepairPass {
       return {TN_FAILED_PRECONDITION,
               "nothing to correct: expected a model with rounded weights, as quantizer.static "
               "writes it"};
+    if (!masks_.empty()) TN_CHECK(masks_[0].check_used());
     TN_CHECK(edit.commit());
     return sink.write(nlohmann::ordered_json{
         {"corrected", corrected}, {"left", left}, {"samples", feed.samples()}}
@@ -122,14 +128,25 @@ class CorrectBias : private RepairPass {
     return false;
   }
 
+  // The mask of each batch.
+  Status read_masks(Graph model, Feed* feed) {
+    TN_TRY(mask, PaddingMask::find(model, mask_));
+    masks_.assign(feed->batches(), mask);
+    for (uint64_t b = 0; mask && b < feed->batches(); ++b) {
+      TN_TRY(batch, feed->load(b));
+      TN_CHECK(masks_[b].read(batch.inputs));
+    }
+    return {};
+  }
+
   // Mean of the float result less that of the rounded one, [channels]; empty where the bias has
   // another size.
-  static Result<std::vector<double>> shift_of(const Stages& small,
-                                              Value ours,
-                                              const Stages& whole,
-                                              Value theirs,
-                                              int64_t axis,
-                                              const LayerBias& bias) {
+  Result<std::vector<double>> shift_of(const Stages& small,
+                                       Value ours,
+                                       const Stages& whole,
+                                       Value theirs,
+                                       int64_t axis,
+                                       const LayerBias& bias) {
     std::vector<double> sums;
     int64_t entries = 0;
     for (uint64_t b = 0; b < small.batches(); ++b) {
@@ -141,8 +158,8 @@ class CorrectBias : private RepairPass {
       if (axis < 0 || axis >= x.ndim) return std::vector<double>();
       if (x.shape[axis] != bias.numbers.type().dims[0]) return std::vector<double>();
       sums.resize(static_cast<size_t>(x.shape[axis]));
-      entries += add_means(y, axis, 1, &sums);
-      add_means(x, axis, -1, &sums);
+      entries += add_means(y, axis, 1, &masks_[b], &sums);
+      add_means(x, axis, -1, &masks_[b], &sums);
     }
     for (double& sum : sums) {
       sum /= static_cast<double>(std::max<int64_t>(entries, 1));
@@ -150,6 +167,8 @@ class CorrectBias : private RepairPass {
     }
     return sums;
   }
+
+  std::vector<PaddingMask> masks_;  // of batches
 };
 
 }  // namespace

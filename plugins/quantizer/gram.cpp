@@ -2,6 +2,7 @@
 #include "gram.hpp"
 
 #include <map>
+#include <set>
 
 #include "repeated.hpp"
 
@@ -48,13 +49,50 @@ Result<Value> states(EditView edit, const GramLayer& layer) {
   return edit.op("Transpose", {all}, {{"perm", directions_late}});
 }
 
+// The graph with the sizes of a batch in all of its types.
+Result<OwnedGraph> sized(Graph graph, std::span<const DLTensor> inputs) {
+  std::vector<Type> types;
+  for (const DLTensor& input : inputs)
+    types.emplace_back(dtype_of(input),
+                       std::vector<int64_t>(input.shape, input.shape + input.ndim));
+  std::vector<TypeView> views(types.begin(), types.end());
+  std::vector<const tn_type*> pointers;
+  for (const TypeView& one : views)
+    pointers.push_back(one.get());
+  tn_graph* bound = nullptr;
+  TN_CHECK(services.graph->bind(graph.raw, pointers.data(), pointers.size(), &bound));
+  return OwnedGraph::take(bound);
+}
+
+// Which values that products read have padding in them.
+Result<std::set<tn_value_id>> padded(Graph graph,
+                                     const std::vector<GramLayer>& layers,
+                                     std::span<const DLTensor> inputs,
+                                     PaddingMask* mask) {
+  std::set<tn_value_id> out;
+  TN_CHECK(mask->read(inputs));
+  TN_TRY(known, sized(graph, inputs));
+  for (const GramLayer& layer : layers) {
+    if (!layer.form.layer.is_product() || layer.is_state) continue;
+    const Value read = layer.product.act_of(layer.node);
+    if (mask->covers(Value{known.get(), read.id}.type().dims)) out.insert(read.id);
+  }
+  TN_CHECK(mask->check_used());
+  return out;
+}
+
 struct Taps {
   Value gram, rows;  // [groups, columns, columns] or without groups, and [inputs, ...] as a shape
 };
 
-Result<Taps> add_gram(EditView edit, const GramLayer& layer) {
+// mask: of what the layer reads, where there is padding in it.
+Result<Taps> add_gram(EditView edit, const GramLayer& layer, const PaddingMask* mask) {
   const WeightForm& form = layer.form;
   Value seen = edit.value(layer.product.act_of(layer.node).id);
+  if (mask) {
+    TN_TRY(cleared, mask->cleared(edit, seen));
+    seen = cleared;
+  }
   if (form.layer.slides || layer.is_state) {
     TN_TRY(made, layer.is_state ? states(edit, layer) : windows(edit, layer));
     seen = made;
@@ -115,14 +153,22 @@ std::optional<WeightForm> weight_form(Node node, const Product& product, std::st
 Result<std::vector<Gram>> grams_of(tn_ctx* ctx,
                                    Graph graph,
                                    const std::vector<GramLayer>& layers,
-                                   Feed* feed,
-                                   const std::vector<std::string>& backends,
+                                   const GramData& data,
                                    const Cancel& cancel) {
+  Feed& feed = *data.feed;
+  TN_TRY(mask, PaddingMask::find(graph, data.mask));
+  std::set<tn_value_id> has_padding;
+  if (mask && feed.batches() > 0) {
+    TN_TRY(batch, feed.load(0));
+    TN_TRY(found, padded(graph, layers, batch.inputs, &mask));
+    has_padding = std::move(found);
+  }
   tn_graph* raw = nullptr;
   TN_CHECK(services.graph->clone(graph.raw, &raw));
   OwnedGraph copy = OwnedGraph::take(raw);
   TN_TRY(edit, Edit::begin(raw));
   std::vector<Value> values;
+  std::vector<bool> is_padded;            // for each pair of `values`
   std::vector<size_t> place;              // of each layer in `values`
   std::map<tn_value_id, size_t> by_read;  // products that read the same share a matrix
   for (const GramLayer& layer : layers) {
@@ -135,27 +181,30 @@ Result<std::vector<Gram>> grams_of(tn_ctx* ctx,
     }
     if (is_shared) by_read[read] = values.size();
     place.push_back(values.size());
-    Result<Taps> taps = add_gram(edit, layer);
+    Result<Taps> taps = add_gram(edit, layer, has_padding.contains(read) ? &mask : nullptr);
     if (!taps.ok()) return std::move(taps).status().in(layer.node.name());
     values.insert(values.end(), {{raw, taps->gram.id}, {raw, taps->rows.id}});
+    is_padded.push_back(has_padding.contains(read));
   }
   TN_CHECK(edit.commit());
   std::vector<Gram> all(values.size() / 2);
-  TN_TRY(plan, Plan::on_first(ctx, copy.view(), values, backends));
-  Progress progress(ctx, "collecting inputs of layers", feed->samples());
-  for (uint64_t b = 0; b < feed->batches(); ++b) {
+  TN_TRY(plan, Plan::on_first(ctx, copy.view(), values, data.backends));
+  Progress progress(ctx, "collecting inputs of layers", feed.samples());
+  for (uint64_t b = 0; b < feed.batches(); ++b) {
     TN_CHECK(cancel.check());
-    TN_TRY(batch, feed->load(b));
-    TN_CHECK(plan.run(batch.inputs, cancel.raw()).in(feed->batch_text(b)));
+    TN_TRY(batch, feed.load(b));
+    TN_CHECK(mask.read(batch.inputs));
+    TN_CHECK(plan.run(batch.inputs, cancel.raw()).in(feed.batch_text(b)));
     for (size_t i = 0; i < all.size(); ++i) {
       DLTensor gram = plan[plan.n_outputs() + 2 * i].dl();
-      all[i].inputs += static_cast<uint64_t>(*plan[plan.n_outputs() + 2 * i + 1].data<int64_t>());
+      const int64_t rows = *plan[plan.n_outputs() + 2 * i + 1].data<int64_t>();
+      all[i].inputs += static_cast<uint64_t>(is_padded[i] ? mask.counted(rows) : rows);
       all[i].sums.resize(static_cast<size_t>(element_count(gram)));
       const float* sums = data_of<const float>(gram);
       for (size_t k = 0; k < all[i].sums.size(); ++k)
         all[i].sums[k] += static_cast<double>(sums[k]);
     }
-    progress.update(feed->samples() * (b + 1) / feed->batches());
+    progress.update(feed.samples() * (b + 1) / feed.batches());
   }
   std::vector<Gram> out;
   for (size_t at : place)

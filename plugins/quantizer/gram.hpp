@@ -9,6 +9,7 @@
 
 #include "tenon/sdk/feed.hpp"
 #include "tenon/sdk/layer_form.hpp"
+#include "tenon/sdk/padding.hpp"
 
 #include "role.hpp"
 
@@ -46,12 +47,17 @@ struct GramLayer {
   bool has_parts() const { return form.groups > 1 && (form.layer.slides || is_state); }
 };
 
-// One run of the graph over the feed.
+struct GramData {
+  Feed* feed;
+  const std::vector<std::string>& backends;
+  std::string mask;  // of padding; empty: everything counts
+};
+
+// One run of the graph over the data.
 Result<std::vector<Gram>> grams_of(tn_ctx* ctx,
                                    Graph graph,
                                    const std::vector<GramLayer>& layers,
-                                   Feed* feed,
-                                   const std::vector<std::string>& backends,
+                                   const GramData& data,
                                    const Cancel& cancel);
 
 }  // namespace tenon::quantizer

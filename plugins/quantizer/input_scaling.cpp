@@ -48,14 +48,17 @@ void InputScaling::collect_weights(Source* source) {
   }
 }
 
-// Some rows of a batch, and the largest numbers of all.
-void InputScaling::collect_inputs(const DLTensor& tensor, int64_t wanted, Source* source) {
+// Some of a batch's rows that count, and the largest numbers of all of these.
+void InputScaling::collect_inputs(const DLTensor& tensor,
+                                  const std::vector<int64_t>& rows,
+                                  int64_t wanted,
+                                  Source* source) {
   ScaledLayer& layer = source->layer;
-  const int64_t rows = element_count(tensor) / std::max<int64_t>(layer.columns, 1);
   const float* data = data_of<const float>(tensor);
-  int64_t step = std::max<int64_t>(1, rows / std::max<int64_t>(wanted, 1));
-  for (int64_t r = 0; r < rows; ++r) {
-    const float* row = data + r * layer.columns;
+  const size_t step =
+      std::max<size_t>(1, rows.size() / static_cast<size_t>(std::max<int64_t>(wanted, 1)));
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const float* row = data + rows[r] * layer.columns;
     for (int64_t c = 0; c < layer.columns; ++c) {
       float &most = layer.largest_input[static_cast<size_t>(c)], size = std::abs(row[c]);
       float& mean = layer.mean_input[static_cast<size_t>(c)];
@@ -76,6 +79,7 @@ Result<InputScaling> InputScaling::create(tn_ctx* ctx, const Options& options, C
   TN_TRY(data, FeedOptions::read(ctx, options));
   out.data_ = std::move(data);
   out.backends_ = options.texts("backend");
+  out.mask_ = options.text("mask");
   out.selected_ = Selected::read(options);
   out.gain_ = options.number("gain");
   out.inserts_ = options.flag("insert");
@@ -143,19 +147,24 @@ Status InputScaling::collect(Graph graph, std::vector<Source>* sources, const Ca
     values.push_back(source.value);
   }
   TN_TRY(feed, Feed::make(ctx_, data_.data, graph, calibration_feed(data_)));
+  TN_TRY(mask, PaddingMask::find(graph, mask_));
   TN_TRY(plan, Plan::on_first(ctx_, graph, values, backends_));
   const auto batches = static_cast<int64_t>(feed.batches());
   Progress progress(ctx_, "collecting inputs of products", feed.samples());
   for (uint64_t b = 0; b < feed.batches(); ++b) {
     TN_CHECK(cancel.check());
     TN_TRY(batch, feed.load(b));
+    TN_CHECK(mask.read(batch.inputs));
     TN_CHECK(plan.run(batch.inputs, cancel.raw()).in(feed.batch_text(b)));
-    for (size_t i = 0; i < sources->size(); ++i)
-      collect_inputs(plan[plan.n_outputs() + i].dl(), (kRows + batches - 1) / batches,
-                     &(*sources)[i]);
+    for (size_t i = 0; i < sources->size(); ++i) {
+      const DLTensor read = plan[plan.n_outputs() + i].dl();
+      Source& source = (*sources)[i];
+      const int64_t rows = element_count(read) / std::max<int64_t>(source.layer.columns, 1);
+      collect_inputs(read, mask.among(read, rows), (kRows + batches - 1) / batches, &source);
+    }
     progress.update(feed.samples() * (b + 1) / feed.batches());
   }
-  return {};
+  return mask.check_used();
 }
 
 // "folded", "inserted" or, where neither may be, "left".

@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tenon/sdk/padding.hpp"
 #include "tenon/sdk/pattern.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
@@ -42,7 +43,10 @@ class InputScaling {
   std::vector<Source> find(Graph graph) const;
   Status collect(Graph graph, std::vector<Source>* sources, const Cancel& cancel);
   static void collect_weights(Source* source);
-  static void collect_inputs(const DLTensor& tensor, int64_t wanted, Source* source);
+  static void collect_inputs(const DLTensor& tensor,
+                             const std::vector<int64_t>& rows,
+                             int64_t wanted,
+                             Source* source);
   Result<std::string> apply(EditView edit, const Source& source, const std::vector<float>& factor);
   static Result<bool> fold(EditView edit, const Source& source, const std::vector<float>& factor);
   static Status insert(EditView edit, const Source& source, const std::vector<float>& factor);
@@ -51,6 +55,7 @@ class InputScaling {
   tn_ctx* ctx_ = nullptr;
   FeedOptions data_;
   std::vector<std::string> backends_;
+  std::string mask_;  // the input that is 0 at padding; empty: there is none
   Selected selected_;
   double gain_ = 0;
   bool inserts_ = true;
@@ -59,10 +64,11 @@ class InputScaling {
 
 }  // namespace tenon::quantizer
 
-#define TENON_INPUT_SCALING_OPTIONS \
-  R"("data": {"type": "component", "role": "tenon.dataset/1", "description": "calibration data: a data set, an id or a file"},)"                                           \
-  R"("samples": {"type": "integer", "minimum": 1, "default": 64, "description": "calibration samples, at most"},)"                                                         \
-  R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "batch size"},)"                                                                              \
-  R"("insert": {"type": "boolean", "default": true, "description": "a Mul in front of products where no LayerNormalization takes the factors"},)"                          \
-  TENON_SELECTED_OPTIONS("products to scale") "," \
-  R"("backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "runs the model: the first that is there; default: what this machine is best with"})"
+#define TENON_INPUT_SCALING_OPTIONS                                                                                                                                       \
+  R"("data": {"type": "component", "role": "tenon.dataset/1", "description": "calibration data: a data set, an id or a file"},)"                                          \
+  R"("samples": {"type": "integer", "minimum": 1, "default": 64, "description": "calibration samples, at most"},)"                                                        \
+  R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "batch size"},)"                                                                             \
+  R"("insert": {"type": "boolean", "default": true, "description": "a Mul in front of products where no LayerNormalization takes the factors"},)" TENON_SELECTED_OPTIONS( \
+      "products to scale") "," TENON_MASK_OPTION                                                                                                                          \
+                           ","                                                                                                                                            \
+                           R"("backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "runs the model: the first that is there; default: what this machine is best with"})"

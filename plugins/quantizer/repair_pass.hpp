@@ -30,6 +30,7 @@ class RepairPass {
     TN_TRY(original, graph_option(options, "original"));
     original_ = std::move(original);
     backends_ = options.texts("backend");
+    mask_ = options.text("mask");
     return {};
   }
 
@@ -37,6 +38,7 @@ class RepairPass {
   FeedOptions data_;
   OwnedGraph original_;
   std::vector<std::string> backends_;
+  std::string mask_;  // the input that is 0 at padding; empty: there is none
 };
 
 }  // namespace tenon::quantizer

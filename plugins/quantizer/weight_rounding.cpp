@@ -54,7 +54,7 @@ Status WeightRounding::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
   std::vector<GramLayer> layers;
   for (const StoredWeight& one : weights)
     layers.push_back(one.layer);
-  TN_TRY(grams, grams_of(ctx_, {raw}, layers, &feed, backends_, cancel));
+  TN_TRY(grams, grams_of(ctx_, {raw}, layers, {&feed, backends_, mask_}, cancel));
   TN_TRY(edit, Edit::begin(raw));
   Progress progress(ctx_, "rounding weights", weights.size());
   for (size_t i = 0; i < weights.size(); ++i) {

@@ -95,7 +95,7 @@ class Refit {
     Graph model{raw};
     TN_CHECK(settings_.selected.check(model));
     TN_TRY(twins, Twins::of(model));
-    TN_TRY(mask, Mask::find(model, settings_.mask));
+    TN_TRY(mask, PaddingMask::find(model, settings_.mask));
     mask_ = mask;
     FeedPlan how{
         .user = "refitting", .usual = settings_.data.batch, .samples = settings_.data.samples};
@@ -123,6 +123,7 @@ class Refit {
       (why.empty() ? refitted : left).push_back(std::move(row));
       progress.update(i + 1);
     }
+    TN_CHECK(mask_.check_used());
     log_line(ctx_, TN_LOG_INFO, cat("refitted: ", refitted.size(), " layers; left: ", left.size()));
     return sink.write(
         ordered_json{{"samples", feed_.samples()}, {"refitted", refitted}, {"left", left}}.dump());
@@ -170,7 +171,7 @@ class Refit {
     int64_t rows = settings_.rows ? settings_.rows : std::max<int64_t>(16 * layer.n_in, 4096);
     auto batches = static_cast<int64_t>(feed_.batches());
     Positions positions =
-        Positions::draw(layer, made, mask_, (rows + batches - 1) / batches, stream);
+        Positions::draw(layer, made, (rows + batches - 1) / batches, stream, &mask_);
     int64_t of_group = layer.n_out / layer.groups;
     for (int64_t g = 0; g < layer.groups; ++g) {
       std::vector<int64_t> ours, theirs;
@@ -218,7 +219,7 @@ class Refit {
 
   tn_ctx* ctx_ = nullptr;
   Settings settings_;
-  Mask mask_;
+  PaddingMask mask_;
   Feed feed_;
 };
 
@@ -240,7 +241,7 @@ TENON_PASS(refit,
               "description": "keep: weights that are zero, as pruner.unstructured leaves them, stay so; fill: all weights are fitted"},
     "rows": {"type": "integer", "minimum": 0, "default": 0,
              "description": "rows that each layer is fitted on; 0: 16 for each weight of an output, at least 4096"},
-    "mask": {"type": "string", "description": "input of the model that is 0 at padding, such as attention_mask: rows of products there are not looked at"},
+    )" TENON_MASK_OPTION R"(,
     )" TENON_SELECTED_OPTIONS("layers to refit") R"(,
     "backend": {"type": ["array", "string"], "items": {"type": "string"},
                 "description": "runs both models: the first that is there; default: what this machine is best with"}}})")

@@ -1,52 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows.hpp"
 
-#include <algorithm>
-#include <numeric>
-
-#include "tenon/sdk/number.hpp"
-
 namespace tenon::recovery {
 
-Result<Mask> Mask::find(Graph model, const std::string& name) {
-  Mask out;
-  if (name.empty()) return out;
-  std::string names;
-  for (uint64_t i = 0; i < model.inputs().size(); ++i) {
-    if (model.input_name(i) == name) out.input_ = static_cast<int64_t>(i);
-    names += cat(names.empty() ? "" : ", ", model.input_name(i));
-  }
-  if (out.input_ < 0)
-    return invalid(
-        cat("option mask: expected an input of the model (", names, "), got '", name, "'"));
-  return out;
-}
-
-Status Mask::read(std::span<const DLTensor> inputs) {
-  if (input_ < 0) return {};
-  const DLTensor& mask = inputs[static_cast<size_t>(input_)];
-  TN_TRY(numbers, numbers_as<double>(mask));
-  dims_.assign(shape_of(mask).begin(), shape_of(mask).end());
-  counts_.clear();
-  for (double number : numbers)
-    counts_.push_back(number != 0);
-  return {};
-}
-
-std::vector<int64_t> Mask::among(const DLTensor& value, int64_t outer) const {
-  std::vector<int64_t> out(static_cast<size_t>(outer));
-  std::iota(out.begin(), out.end(), int64_t{0});
-  const auto count = static_cast<int64_t>(counts_.size());
-  const bool begins = static_cast<size_t>(value.ndim) >= dims_.size() &&
-                      std::equal(dims_.begin(), dims_.end(), value.shape);
-  if (count == 0 || !begins || outer % count != 0) return out;
-  const int64_t each = outer / count;
-  std::erase_if(out, [&](int64_t at) { return !counts_[static_cast<size_t>(at / each)]; });
-  return out;
-}
-
 Positions Positions::draw(
-    const Layer& layer, const DLTensor& made, const Mask& mask, int64_t wanted, uint64_t stream) {
+    const Layer& layer, const DLTensor& made, int64_t wanted, uint64_t stream, PaddingMask* mask) {
   Positions out;
   std::vector<int64_t> dims(shape_of(made).begin(), shape_of(made).end());
   if (layer.is_conv) {
@@ -56,7 +14,7 @@ Positions Positions::draw(
   } else {
     out.outer = element_count(made) / layer.n_out;
   }
-  std::vector<int64_t> counting = mask.among(made, out.outer * out.inner);
+  std::vector<int64_t> counting = mask->among(made, out.outer * out.inner);
   const auto all = static_cast<int64_t>(counting.size());
   if (wanted >= all) {
     out.chosen = std::move(counting);

@@ -55,7 +55,7 @@ class SparseGpt {
     how.rest = Rest::kLeftOut;
     TN_TRY(feed, Feed::make(ctx_, data_.data, model, how));
     feed_ = std::move(feed);
-    TN_TRY(mask, Mask::find(model, mask_name_));
+    TN_TRY(mask, PaddingMask::find(model, mask_name_));
     mask_ = mask;
     TN_TRY(kept, Edit::begin(raw));
     TN_CHECK(keep_original(kept, raw));
@@ -86,6 +86,7 @@ class SparseGpt {
       return Status(TN_FAILED_PRECONDITION,
                     cat("no layer can be pruned: ",
                         left.empty() ? "the model has no weights" : left[0]["why"]));
+    TN_CHECK(mask_.check_used());
     return sink.write(ordered_json{
         {"sparsity",
          static_cast<double>(all.zeros) / static_cast<double>(std::max<int64_t>(all.elements, 1))},
@@ -111,8 +112,8 @@ class SparseGpt {
       TN_CHECK(mask_.read(batch.inputs));
       TN_CHECK(plan.run(batch.inputs, cancel.raw()));
       DLTensor read = plan[first].dl(), out = plan[first + 1].dl();
-      Positions positions = Positions::draw(layer, out, mask_, (rows + batches - 1) / batches,
-                                            number * feed_.batches() + b);
+      Positions positions = Positions::draw(layer, out, (rows + batches - 1) / batches,
+                                            number * feed_.batches() + b, &mask_);
       for (int64_t g = 0; g < layer.groups; ++g) {
         Matrix x = inputs_at(layer, read, positions, g, out);
         sums[static_cast<size_t>(g)].add(x, Matrix(x.rows(), 0));
@@ -160,7 +161,7 @@ class SparseGpt {
   NofM pattern_;
   int64_t rows_ = 0;
   std::string mask_name_;
-  Mask mask_;
+  PaddingMask mask_;
   Selected selected_;
   std::vector<std::string> backends_;
   Feed feed_;
@@ -186,7 +187,7 @@ TENON_PASS(sparsegpt,
     "block": {"type": "integer", "minimum": 1, "default": 128, "description": "inputs whose weights are chosen at once"},
     "rows": {"type": "integer", "minimum": 0, "default": 0,
              "description": "rows that each layer is looked at; 0: 16 for each weight of an output, at least 4096"},
-    "mask": {"type": "string", "description": "input of the model that is 0 at padding, such as attention_mask: rows of products there are not looked at"},
+    )" TENON_MASK_OPTION R"(,
     )" TENON_SELECTED_OPTIONS("layers to prune") R"(,
     "backend": {"type": ["array", "string"], "items": {"type": "string"},
                 "description": "runs the model: the first that is there; default: what this machine is best with"}}})")

@@ -32,6 +32,7 @@ class Loop {
 
   Status set_up(const Cancel& cancel);
   Status set_up_parameters();
+  Status leave_idle_parameters();
   Status set_up_data();
   Status set_up_batch();
   Status set_up_curriculum();

@@ -129,6 +129,7 @@ Status Loop::resume(const Cancel& cancel) {
   }
   StepSizes first{range_of(next_batch()).count, curriculum_.length(update_of(next_batch()))};
   TN_CHECK(stepper_->use(first, cancel));
+  TN_CHECK(leave_idle_parameters());
   feed_->set_targets(stepper_->graph().targets);
   if (held_out_) held_out_->set_targets(checked_as(held_out_->targets(), feed_->targets()));
   if (!saved) return {};

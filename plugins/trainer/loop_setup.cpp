@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the loop needs before its first step.
 #include <algorithm>
+#include <set>
 
 #include "batch_finder.hpp"
 #include "loop.hpp"
@@ -143,6 +144,25 @@ Status Loop::set_up_parameters() {
                        "float32"));
   recipe_.is_double = given_.precision == "fp64" || std::ranges::all_of(parameters, is_double);
   recipe_.parameters = std::move(parameters);
+  return {};
+}
+
+// Of the step in use: a loss may read some of the model's outputs alone.
+Status Loop::leave_idle_parameters() {
+  const std::vector<std::string>& trained = stepper_->graph().weights;
+  const std::set<std::string> with_state(trained.begin(), trained.end());
+  std::vector<std::string> idle;
+  std::erase_if(recipe_.parameters, [&](const std::string& name) {
+    if (!with_state.contains(name)) idle.push_back(name);
+    return !with_state.contains(name);
+  });
+  if (idle.empty()) return {};
+  const std::string names =
+      cat(idle.front(), idle.size() > 1 ? cat(" and ", idle.size() - 1, " more") : "");
+  if (recipe_.parameters.empty())
+    return invalid(cat("option loss: expected one that depends on some parameter, got one that ",
+                       "reads nothing of ", names));
+  log_line(ctx_, TN_LOG_WARNING, cat("not trained, as the loss does not depend on it: ", names));
   return {};
 }
 

@@ -16,6 +16,10 @@ local model = recipe.float_model()
 
 -- The thin layers that svd makes are nothing for tucker2; the other way round they would be.
 local methods = recipe.methods(args.methods or { "svd", "tucker2" }, { "svd", "tucker2" })
+if args.budget and #methods > 1 then
+  error("recipe decompose: option budget: expected one method beside it, which has to meet it with its own layers alone: --set methods=svd "
+    .. "(products, 1x1 convolutions) or --set methods=tucker2 (other convolutions); got " .. table.concat(methods, ", "), 0)
+end
 local small, rows, taken, why = model, {}, {}, {}
 for _, method in ipairs(methods) do
   local report

@@ -13,6 +13,7 @@ local recipe = tn.recipe {
   name = "int8", passes = { "quantizer.static", "quantizer.smooth", "quantizer.equalize", "precision.widen" }, leave = "skip", floats = true,
   options = {
     methods = "tried in this order: any of smooth (kept from 1 dB on), equalize, stored (gptq of recurrent cells' weights), gptq, adaround, correct_bias, or none (smooth, stored, correct_bias)",
+    mask = { type = "string", description = "input of the model that is 0 at padding, such as attention_mask: methods leave rows of products there out" },
     weak = {
       type = "number", description = "layers that alone leave less than this SNR in dB stay in float, where that gains 3 dB (20; 0: none)",
     },
@@ -42,6 +43,9 @@ if args.observer or args.observer_options then
 end
 local methods = recipe.methods(args.methods or { "smooth", "stored", "correct_bias" },
   { "smooth", "equalize", "stored", "gptq", "adaround", "correct_bias" })
+if args.mask and (#methods == 0 or #methods == 1 and methods[1] == "equalize") then
+  error("recipe int8: option mask: expected methods that look at rows of products, got none with the other options", 0)
+end
 -- These change the float model, the others repair what has been rounded. What they have to gain (dB): smooth may put in a Mul.
 local is_float_pass, least_gain = { smooth = true, equalize = true }, { smooth = 1, equalize = 0 }
 
@@ -95,7 +99,7 @@ end
 
 -- The model with its rounding repaired, and whether the method found anything to do.
 local function repaired(small, method, source, data)
-  local options = { data = data, original = source, samples = args.samples }
+  local options = { data = data, original = source, samples = args.samples, mask = args.mask }
   if method ~= "stored" then return small:apply("quantizer." .. method, options), true end
   options.weights = "stored"
   local better, report = small:apply("quantizer.gptq", options)

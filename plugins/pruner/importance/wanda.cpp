@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // "pruner.importance.wanda": the size of a weight times the norm of what it is multiplied with (Sun
 // et al., "A simple and effective pruning approach for large language models", ICLR 2024, eq. 1). A
-// channel is worth the sum over the weights that read it, or that make it where nothing does.
+// channel is worth the sum over the weights that read it. Where none does, as of queries, which
+// meet keys, and of results that nothing uses, it is worth the weights that make it.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -21,9 +22,10 @@ class Wanda {
       return std::any_of(all.begin(), all.end(),
                          [&](const tn_group_member* one) { return one->kind == kind; });
     };
-    if (!has(TN_MEMBER_ACTIVATION))
+    const bool is_read = has(TN_MEMBER_READS), is_seen = has(TN_MEMBER_ACTIVATION);
+    if (is_read && !is_seen)
       return invalid(cat("no activations of ", view(group.name), " were given"));
-    uint32_t weights = has(TN_MEMBER_READS) ? TN_MEMBER_READS : TN_MEMBER_MAKES;
+    const uint32_t weights = is_read ? TN_MEMBER_READS : TN_MEMBER_MAKES;
     std::vector<double> squares(scores.size());
     for (const tn_group_member* member : all) {
       bool is_weight = member->kind == weights;
@@ -33,7 +35,7 @@ class Wanda {
         (is_weight ? scores : squares)[channel] += is_weight ? std::fabs(x) : x * x;
       });
     }
-    for (size_t c = 0; c < scores.size(); ++c)
+    for (size_t c = 0; is_seen && c < scores.size(); ++c)
       scores[c] *= std::sqrt(squares[c]);
     return {};
   }

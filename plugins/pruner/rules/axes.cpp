@@ -88,7 +88,9 @@ void couple_place(Node node,
 }
 
 void protect_labels(Node node, const std::map<Key, Label>& labels, Couplings& couplings) {
-  const bool may_go = Stated(node).names("statistics");  // what stays is normalized by itself
+  const Stated stated(node);
+  const bool may_go =
+      stated.names("statistics") || stated.names("groups");  // what stays is normalized by itself
   for (const auto& [key, label] : labels) {
     if (label.mixed && !may_go)
       couplings.protect(label.slot, cat(node_text(node), " mixes its entries"));

@@ -57,6 +57,19 @@ def test_simplify_folds_and_keeps_the_numbers(tmp_path: Path) -> None:
     np.testing.assert_allclose(after, before, atol=1e-6)
 
 
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_an_exporter_noted_at_nodes_stays_on_request(tmp_path: Path, kept: bool) -> None:
+    model = onnx.load(classifier(tmp_path))
+    model.graph.node[0].metadata_props.add(key="pkg.torch.onnx.stack_trace", value="file.py")
+    onnx.save(model, tmp_path / "classifier.onnx")
+    asked = ("--set", "metadata=true") if kept else ()
+
+    report(optimize(tmp_path, "--json", *asked, recipe="weights"))
+
+    nodes = onnx.load(tmp_path / "small.onnx").graph.node
+    assert any(node.metadata_props for node in nodes) == kept
+
+
 @pytest.mark.parametrize(
     ("recipe", "element", "least"),
     [("bf16", TensorProto.BFLOAT16, 35), ("fp16", TensorProto.FLOAT16, 55)],
@@ -233,7 +246,18 @@ def test_a_smaller_model_is_measured_and_refused(tmp_path: Path, recipe, setting
         ("prune", ["bench=maybe"], "option bench: expected true or false, got 'maybe'"),
         ("decompose", ["methods=cp"], "option methods: expected some of svd, tucker2, or none"),
         ("decompose", ["methods=svd", "rank_in=2"], "expected a run of decomposer.tucker2"),
+        ("decompose", ["budget=0.5"], "option budget: expected one method beside it"),
+        ("decompose", ["methods=svd", "rank=2", "multiple=8"], "option multiple: expected rank ="),
+        (
+            "decompose",
+            ["methods=svd", "rank=2", "min_error=0.1"],
+            "option min_error: expected rank",
+        ),
+        ("decompose", ["methods=svd", "rank=2", "budget=0.5"], "option rank: expected no budget"),
         ("weights", ["gptq=true"], "option gptq: expected bits=4"),
+        ("weights", ["mask=x"], "option mask: expected a run of quantizer.gptq"),
+        ("int8", ["mask=x", "methods=none"], "option mask: expected methods that look at rows"),
+        ("int8", ["mask=m"], "option mask: expected an input of the model (x), got 'm'"),
         ("distil", ["teacher=5"], "option teacher: expected a text, got 5"),
         ("distil", ["teacher=classifier.onnx", "loss=mse"], "option loss: the loss is distiller."),
     ],

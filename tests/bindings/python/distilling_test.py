@@ -56,6 +56,28 @@ def accuracy(model, data) -> float:
     return tenon.evaluate(model, tenon.data.npz(data / "test.npz"), batch=100)["accuracy"]
 
 
+def test_an_output_that_the_loss_does_not_read_is_not_trained(data, teacher):
+    """As the boxes of a detector whose classes alone are distilled."""
+    rng = np.random.default_rng(1)
+    graph = tenon.Graph()
+    x = graph.add_input("x", "float32", ["batch", WIDE])
+    for name in ("logits", "boxes"):
+        w = graph.add_constant(rng.standard_normal((WIDE, CLASSES)).astype("f"), f"w_{name}")
+        graph.add_output(name, graph.add_node("MatMul", [x, w], name=name))
+    student = graph.build()
+
+    trained = tenon.train(
+        student,
+        tenon.data.npz(data / "train_unlabelled.npz"),
+        epochs=1,
+        loss=tenon.loss.distill(teacher=teacher, alpha=1),
+    )
+
+    before, after = student.constants(), trained.constants()
+    assert not np.array_equal(after["w_logits"], before["w_logits"])
+    np.testing.assert_array_equal(after["w_boxes"], before["w_boxes"])
+
+
 def test_a_student_learns_from_answers_alone(data, teacher):
     """No label is seen: all that the student knows comes from the teacher."""
     student = tenon.train(

@@ -178,6 +178,41 @@ TEST_F(StepsTest, RmsNormalizationDividesWhatItSquares) {
         "fusion.rms_norm");
 }
 
+const std::string kGroupNorm = R"(graph {
+  input %x: f32[2, 6, 3, 2]
+  constant %grouped: i64[3] = [0, 3, -1]
+  constant %ones: f32[3] = [1, 1, 1]
+  constant %zeros: f32[3] = [0, 0, 0]
+  constant %whole: i64[4] = [2, 6, 3, 2]
+  constant %scale: f32[6, 1, 1] = [1, 2, 0.5, -1, 3, 0]
+  constant %bias: f32[6, 1, 1] = [0, 1, -1, 2, 0.5, 0]
+  %g: f32[2, 3, 12] = Reshape(%x, %grouped) @g
+  %n: f32[2, 3, 12] = InstanceNormalization(%g, %ones, %zeros) {epsilon = 1e-3} @n
+  %r: f32[2, 6, 3, 2] = Reshape(%n, %whole) @r
+  %m: f32[2, 6, 3, 2] = Mul(%r, %scale) @m
+  %y: f32[2, 6, 3, 2] = Add(%m, %bias) @y
+  output y = %y
+})";
+
+TEST_F(StepsTest, GroupNormalizationIsFound) {
+  becomes(kGroupNorm, "fusion.group_norm", "GroupNormalization");
+}
+TEST_F(StepsTest, GroupNormalizationHasScalesOfChannelsAlone) {
+  std::string text = with(kGroupNorm, "%scale: f32[6, 1, 1] = [1, 2, 0.5, -1, 3, 0]",
+                          "%scale: f32[3, 2] = [1, 2, 0.5, -1, 3, 0]");
+  stays(text, "fusion.group_norm");
+  stays(with(kGroupNorm, "%ones: f32[3] = [1, 1, 1]", "%ones: f32[3] = [1, 2, 1]"),
+        "fusion.group_norm");
+}
+TEST_F(StepsTest, GroupNormalizationGivesTheShapeThatItTook) {
+  std::string text = kGroupNorm;
+  for (const char* line : {"%r: f32", "%m: f32", "%y: f32"})
+    text = with(text, std::string(line) + "[2, 6, 3, 2]", std::string(line) + "[2, 6, 2, 3]");
+  text = with(text, "constant %whole: i64[4] = [2, 6, 3, 2]",
+              "constant %whole: i64[4] = [2, 6, 2, 3]");
+  stays(text, "fusion.group_norm");
+}
+
 const std::string kAttention = R"(graph {
   input %q: f32[2, 3, 4, 5]
   input %k: f32[2, 3, 6, 5]

@@ -58,6 +58,24 @@ def test_opsets_over_26_only_on_request(rewrite):
     assert rewrite(model, '{"opset": 28}').opset_import[0].version == 28
 
 
+def test_what_other_tools_noted_at_nodes_may_be_left_out(rewrite):
+    model = one_node("Relu")
+    model.graph.node[0].doc_string = "file.py, line 7"
+    model.graph.node[0].metadata_props.add(key="pkg.torch.onnx.stack_trace", value="file.py")
+    model.graph.node[0].metadata_props.add(key="tenon.scope", value="encoder")
+    model.metadata_props.add(key="classes", value="cat, dog")
+
+    kept, bare = rewrite(model), rewrite(model, '{"metadata": false}')
+
+    assert kept.graph.node[0].doc_string == "file.py, line 7"
+    assert {one.key for one in kept.graph.node[0].metadata_props} == {
+        "pkg.torch.onnx.stack_trace", "tenon.scope",
+    }  # fmt: skip
+    assert bare.graph.node[0].doc_string == ""
+    assert [one.key for one in bare.graph.node[0].metadata_props] == ["tenon.scope"]
+    assert [one.key for one in bare.metadata_props] == ["classes"]  # the model's own
+
+
 def big_model():
     w = np.random.default_rng(1).random((300, 4), np.float32)
     graph = helper.make_graph(

@@ -249,6 +249,16 @@ TEST_F(Autocast, OwnListsGoBeforeTheTableAndNamesBeforeOperators) {
   EXPECT_EQ(category("head"), "fp32");
 }
 
+TEST_F(Autocast, AListOfNodesThatReadNoFloatsIsRefused) {
+  build_after_product([&](EditView edit, Value, Value low) {
+    node(edit, "Neg", {node(edit, "Shape", {low}, "sizes")}, "negated");
+    return node(edit, "Exp", {low}, "exp");
+  });
+
+  EXPECT_THAT(apply("precision.autocast", {{"low", {"Neg"}}}),
+              HasSubstr("got 'Neg', which fits none that reads floating-point numbers"));
+}
+
 TEST_F(Autocast, BadListsAreRefused) {
   build_after_product(
       [&](EditView edit, Value, Value low) { return node(edit, "Exp", {low}, "exp"); });

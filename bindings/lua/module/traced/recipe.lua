@@ -12,6 +12,7 @@ local judge_options = {
   min_snr = { type = "number", description = "least signal-to-noise ratio in dB; below it nothing is written" },
   max_drop = { type = "number", description = "largest drop of the metric; beyond it nothing is written" },
   metric = { type = "string", description = "metric of max_drop (accuracy)" },
+  metadata = { type = "boolean", description = "keep what an exporter has noted at nodes, in files of ONNX (false)" },
 }
 
 -- What the values of a type of option are, as messages say it.
@@ -316,7 +317,7 @@ function tn.recipe(spec)
   -- Writes the model, or, with --dry-run, says what it would save.
   function recipe.save(model)
     refuse_unused()
-    if not args.dry_run then return model:save(args.output) end
+    if not args.dry_run then return model:save(args.output, args.output:find("%.onnx$") and { metadata = args.metadata or false } or nil) end
     saving(args, tn.load(args.model), model)
   end
   function recipe.mixed(whole, data, make, sensitivity) return mixed_precision(spec.name, args, whole, data, make, sensitivity) end

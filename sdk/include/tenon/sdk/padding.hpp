@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Sequences that are padded to one length: which entries count. In such a batch most rows may be
+// padding, and what is fitted to these serves numbers that nothing reads. The option `mask` names
+// the input of the model that is 0 at padding, such as attention_mask.
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tenon/sdk/edit.hpp"
+#include "tenon/sdk/number.hpp"
+
+namespace tenon {
+
+class PaddingMask {
+ public:
+  // No name: everything counts.
+  static Result<PaddingMask> find(Graph model, const std::string& name);
+  explicit operator bool() const { return input_ >= 0; }
+
+  // Of one batch, whose inputs are in the order of the model's.
+  Status read(std::span<const DLTensor> inputs);
+  // Whether padding shows in a value of this shape: its first axes are those of the mask.
+  bool covers(std::span<const int64_t> dims);
+  // Those of `outer` positions of a value, over its first axes, that count: all where the mask does
+  // not cover it.
+  std::vector<int64_t> among(const DLTensor& value, int64_t outer);
+  // How many of so many positions count in a value that the mask covers.
+  int64_t counted(int64_t outer) const;
+  // A value that the mask covers, with zeros for padding.
+  Result<Value> cleared(EditView edit, Value x) const;
+  // At the end: an error where it covered none of the values that were asked for.
+  Status check_used() const;
+
+ private:
+  int64_t input_ = -1;
+  std::string name_;
+  std::vector<int64_t> dims_;
+  std::vector<char> counts_;
+  bool was_asked_ = false, was_used_ = false;
+};
+
+#define TENON_MASK_OPTION \
+  R"("mask": {"type": "string", "description": "input of the model that is 0 at padding, such as attention_mask: rows of products there do not count"})"
+
+// ---- definitions
+
+inline Result<PaddingMask> PaddingMask::find(Graph model, const std::string& name) {
+  PaddingMask out;
+  out.name_ = name;
+  if (name.empty()) return out;
+  std::string names;
+  for (uint64_t i = 0; i < model.inputs().size(); ++i) {
+    if (model.input_name(i) == name) out.input_ = static_cast<int64_t>(i);
+    names += cat(names.empty() ? "" : ", ", model.input_name(i));
+  }
+  if (out.input_ < 0)
+    return invalid(
+        cat("option mask: expected an input of the model (", names, "), got '", name, "'"));
+  return out;
+}
+
+inline Status PaddingMask::read(std::span<const DLTensor> inputs) {
+  if (input_ < 0) return {};
+  const DLTensor& mask = inputs[static_cast<size_t>(input_)];
+  TN_TRY(numbers, numbers_as<double>(mask));
+  dims_.assign(shape_of(mask).begin(), shape_of(mask).end());
+  counts_.clear();
+  for (double number : numbers)
+    counts_.push_back(number != 0);
+  return {};
+}
+
+inline bool PaddingMask::covers(std::span<const int64_t> dims) {
+  const bool does = !dims_.empty() && dims.size() > dims_.size() &&
+                    std::equal(dims_.begin(), dims_.end(), dims.begin());
+  was_asked_ = true;
+  was_used_ = was_used_ || does;
+  return does;
+}
+
+inline std::vector<int64_t> PaddingMask::among(const DLTensor& value, int64_t outer) {
+  std::vector<int64_t> out(static_cast<size_t>(outer));
+  std::iota(out.begin(), out.end(), int64_t{0});
+  const auto count = static_cast<int64_t>(counts_.size());
+  if (count == 0 || !covers(shape_of(value)) || outer % count != 0) return out;
+  const int64_t each = outer / count;
+  std::erase_if(out, [&](int64_t at) { return !counts_[static_cast<size_t>(at / each)]; });
+  return out;
+}
+
+inline int64_t PaddingMask::counted(int64_t outer) const {
+  const auto count = static_cast<int64_t>(counts_.size());
+  return outer / count * std::ranges::count(counts_, 1);
+}
+
+inline Result<Value> PaddingMask::cleared(EditView edit, Value x) const {
+  std::vector<int64_t> axes(x.type().rank() - dims_.size());
+  std::iota(axes.begin(), axes.end(), static_cast<int64_t>(dims_.size()));
+  TN_TRY(counts, edit.op("Cast", {edit.graph().inputs()[static_cast<size_t>(input_)]},
+                         {{"to", any_dtype(TN_BOOL)}}));
+  TN_TRY(late, edit.ints(axes));
+  TN_TRY(wide, edit.op("Unsqueeze", {counts, late}));
+  TN_TRY(zero, edit.constant<float>(TN_F32, {}, std::vector<float>{0}));
+  return edit.op("Where", {wide, x, zero});
+}
+
+inline Status PaddingMask::check_used() const {
+  if (input_ < 0 || !was_asked_ || was_used_) return {};
+  return invalid(cat("option mask: expected an input whose axes are the first ones of what layers ",
+                     "read, such as [batch, length], got ", name_, " of ",
+                     type_text(Type(TN_BOOL, dims_)), ", which covers none of the layers"));
+}
+
+}  // namespace tenon
