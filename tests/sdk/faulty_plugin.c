@@ -14,6 +14,10 @@
 
 #ifdef FAULT_DESCRIPTION
 #define SCHEMA "{\"properties\": {\"size\": {\"type\": \"integer\", \"default\": 1}}}"
+#elif defined(OBSERVER) && !defined(FAULT_OPTIONS)
+#define SCHEMA                                                                                   \
+  "{\"properties\": {\"bits\": {\"type\": \"integer\", \"default\": 8, \"description\": \"any\"}," \
+  "\"symmetric\": {\"type\": \"boolean\", \"default\": false, \"description\": \"any\"}}}"
 #else
 #define SCHEMA                                                                            \
   "{\"properties\": {\"size\": {\"type\": \"integer\", \"default\": 1, \"description\": " \
@@ -112,8 +116,14 @@ static double element(const DLTensor* t, uint64_t i) {
   float x;
   if (t->dtype.bits == 64) return ((const double*)t->data)[i];
   if (t->dtype.bits == 32) return ((const float*)t->data)[i];
-  bits = (uint32_t)((const uint16_t*)t->data)[i] << 16; /* halves are read as bfloat: near enough */
-  if (t->dtype.code == kDLFloat) bits = 0;
+  bits = ((const uint16_t*)t->data)[i];
+#ifndef FAULT_HALVES
+  if (t->dtype.code == kDLFloat) { /* the numbers here are zero or normal */
+    if ((bits & 0x7fffU) == 0) return 0;
+    bits = (bits & 0x8000U) | (((bits & 0x7fffU) >> 3) + ((127U - 15U) << 7));
+  }
+#endif
+  bits <<= 16;
   memcpy(&x, &bits, sizeof x);
   return x;
 }
@@ -170,6 +180,9 @@ static tn_status* range(void* self, tn_range* out) {
 #endif
   out->low = s->low;
   out->high = s->high;
+#ifdef FAULT_POINT
+  out->high = s->low;
+#endif
   out->seen = (uint64_t)s->n;
   out->not_finite = (uint64_t)s->others;
   return NULL;

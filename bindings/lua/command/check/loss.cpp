@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loss: writes a float scalar for targets of some kind, and the graph keeps its rules; what it is
-// not for is answered.
+// A loss: writes a float scalar for targets of some kind, with a gradient that is its slope, and the
+// graph keeps its rules; what it is not for is answered.
 #include "tenon/role/loss.h"
 
 #include <cmath>
@@ -51,8 +51,10 @@ class Training {
     require(out != 0, "build: expected a value, got 0");
     edit.output("loss", out);
     edit.commit();
+    require(model_.outputs().size() == 1, "build: expected the graph's outputs to stay as they were");
     return nullptr;
   }
+  cxx::Model take() { return std::move(model_); }
   void is_a_finite_scalar() {
     cxx::Port port = model_.outputs().front();
     require(port.ranked && port.dims.empty(),
@@ -88,6 +90,24 @@ void check_loss(Subject& subject, Report& report) {
       fits = true;
     }
     if (!fits) throw Skipped{cat("it is not for scores of ten classes: ", why)};
+  });
+  report.check("gradient", [&] {
+    bool is_taken = false;
+    for (const Target& target : kTargets) {
+      Training training(subject);
+      if (tn_status* failed = training.build(target, 1)) {
+        must_fail(failed, target.name);
+        continue;
+      }
+      auto sample = [&](uint64_t) {
+        Training another(subject);
+        cxx::check(another.build(target, 1));
+        return another.take();
+      };
+      check_gradient(sample, 1, Json::array({0}));
+      is_taken = true;
+    }
+    if (!is_taken) throw Skipped{"it is not for scores of ten classes"};
   });
   report.check("nothing predicted", [&] {
     for (const Target& target : kTargets) {
