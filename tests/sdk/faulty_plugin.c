@@ -2,9 +2,10 @@
  * One plugin for each role, which is right unless a macro FAULT_x is defined: then it does one
  * thing wrong, and `tenon plugin check` has to name it. ROLE and the table come with one of
  * SCHEDULE, CALLBACK, IMPORTANCE, OBSERVER, PASS, OPS (faulty_ops.h), and those of faulty_roles.h:
- * READER, DATASET, METRIC, INITIALIZER, LOSS, OPTIMIZER, LAYER. */
+ * READER, DATASET, METRIC, INITIALIZER, LOSS, OPTIMIZER, LAYER, KERNEL, COLLECTIVE. */
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

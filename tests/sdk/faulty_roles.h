@@ -73,8 +73,8 @@ static tn_status* batch(
 #ifdef FAULT_ORDER
     sample[0] = (float)i;
 #elif defined(FAULT_SHARED)
-    for (int turn = 0; turn < 1000; ++turn)
-      shared = sample[0];
+    shared = sample[0];
+    sched_yield();
     sample[0] = shared;
 #endif
 #ifdef FAULT_RANDOM
@@ -218,6 +218,7 @@ static tn_status* node(
   memset(&desc, 0, sizeof desc);
   desc.struct_size = sizeof desc;
   desc.type = tenon_c_str(type);
+  if (strcmp(type, "StopGradient") == 0) desc.domain = tenon_c_str("tenon");
   desc.inputs = in;
   desc.n_inputs = b ? 2 : 1;
   desc.n_outputs = 1;

@@ -63,11 +63,23 @@ class Training {
     std::vector<cxx::Tensor> in;
     for (const cxx::Port& one : model_.inputs())
       in.push_back(random_tensor(subject_.session, one.dtype, one.dims, random));
-    double value = cxx::Plan(model_, {{"backend", "reference"}}).run(in)[0].at(0);
-    require(std::isfinite(value), cat("the loss: expected a finite number, got ", value));
+    cxx::Plan plan(model_, {{"backend", "reference"}});
+    double of_scores = plan.run(in)[0].at(0);
+    as_probabilities(&in);
+    double of_probabilities = plan.run(in)[0].at(0);
+    require(std::isfinite(of_scores) || std::isfinite(of_probabilities),
+            cat("the loss: expected a finite number, got ", of_scores, " for scores from -2 to 2 and ",
+                of_probabilities, " for ones from 0.1 to 0.9"));
   }
 
  private:
+  // Floats of -2 to 2, as random_tensor gives them, as ones of 0.1 to 0.9.
+  static void as_probabilities(std::vector<cxx::Tensor>* in) {
+    for (cxx::Tensor& one : *in)
+      for (int64_t i = 0; cxx::is_float(one.dtype()) && i < one.size(); ++i)
+        one.set(i, 0.5 + one.at(i) / 5);
+  }
+
   const Subject& subject_;
   Made<tn_loss> loss_;
   cxx::Model model_;
