@@ -17,6 +17,7 @@ BUILD = Path(os.environ["TENON_BUILD"])
 TENON = BUILD / "bin/tenon"
 PLUGINS = os.environ["TENON_PLUGINS"]
 
+ABI = json.loads((BUILD / "share/tenon/tenon.json").read_text())
 ROLES = ["SCHEDULE", "CALLBACK", "IMPORTANCE", "OBSERVER", "PASS", "READER", "OPS"]
 ROLES += ["DATASET", "METRIC", "INITIALIZER", "LOSS", "OPTIMIZER", "LAYER", "KERNEL", "COLLECTIVE"]
 FAULTS = [
@@ -38,7 +39,7 @@ FAULTS = [
     ("SCHEDULE", "HANG", "create", "not done after 8 s"),
     ("SCHEDULE", "HOLDS", "recreate", "expected nothing to be held"),
     ("SCHEDULE", "INTERFACE", "interfaces", "does not exist"),
-    ("SCHEDULE", "TABLE", "interfaces", "expected a table"),
+    ("SCHEDULE", "TABLE", "create", "no table for its own role"),
     ("SCHEDULE", "DESCRIPTION", "options", "expected a description"),
     ("SCHEDULE", "INFINITE", "finite", "expected a finite number"),
     ("SCHEDULE", "STATE", "pure", "same bits"),
@@ -149,7 +150,14 @@ FAULTS = [
 
 # What else fails because of a fault: checks that make the same call once more.
 FOLLOWS = {
-    ("SCHEDULE", "TABLE"): {"finite", "no end in sight", "pure", "threads"},
+    ("SCHEDULE", "TABLE"): {
+        "interfaces",
+        "recreate",
+        "finite",
+        "no end in sight",
+        "pure",
+        "threads",
+    },
     ("IMPORTANCE", "NAN"): {"repeatable", "leaves its input alone", "unknown kinds"},
     ("OPS", "KERNEL"): {"com.example:Twice decompose", "com.example:Twice vjp"},
     ("DATASET", "FIELDS"): {"batches", "order", "from many threads", "an index too far"},
@@ -202,6 +210,25 @@ def test_a_plugin_that_is_right_passes(tmp_path, role):
     assert [one for one in checks.values() if one["result"] == "failed"] == []
     assert code == 0
     assert len(checks) >= 7
+
+
+def functions_of(role: str) -> list[tuple[str, bool]]:
+    """Names of the functions of a role's table, and whether they may be missing."""
+    fields = ABI["structs"][ABI["roles"][f"tenon.{role.lower()}/1"]]["fields"]
+    return [(one["name"], one.get("nullable", False)) for one in fields if "function" in one]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_function_that_the_table_lacks_is_named(tmp_path, role):
+    # What a kernel does not claim, the plan's other backends run.
+    unnamed = {("KERNEL", "claim")}
+    for number, (name, may_be_missing) in enumerate(functions_of(role)):
+        code, checks = checked(built(tmp_path, role, flags=[f"-DHOLE={number}"]))
+
+        failed = [one["why"] for one in checks.values() if one["result"] == "failed"]
+        assert code == (0 if may_be_missing else 1), (name, checks)
+        if not may_be_missing and (role, name) not in unnamed:
+            assert any(f"function {name} " in why for why in failed), (name, failed)
 
 
 def test_two_files_with_one_id_are_named(tmp_path):
@@ -294,12 +321,8 @@ def prefix(tmp_path_factory) -> Path:
     return path
 
 
-HEADER_ROLES = sorted(
-    json.loads((Path(BUILD) / "share/tenon/tenon.json").read_text())["roles"]
-)  # of the headers: one without a template fails
-
-
-@pytest.mark.parametrize("role", HEADER_ROLES)
+# Of the headers: one without a template fails.
+@pytest.mark.parametrize("role", sorted(ABI["roles"]))
 def test_a_new_plugin_builds_and_passes(prefix, tmp_path, role):
     assert tenon("plugin", "new", "my_part", "--role", role, cwd=tmp_path).returncode == 0
     source = tmp_path / "my_part"

@@ -16,7 +16,7 @@
 #ifdef FAULT_DESCRIPTION
 #define SCHEMA "{\"properties\": {\"size\": {\"type\": \"integer\", \"default\": 1}}}"
 #elif defined(OBSERVER) && !defined(FAULT_OPTIONS)
-#define SCHEMA                                                                                   \
+#define SCHEMA                                                                                     \
   "{\"properties\": {\"bits\": {\"type\": \"integer\", \"default\": 8, \"description\": \"any\"}," \
   "\"symmetric\": {\"type\": \"boolean\", \"default\": false, \"description\": \"any\"}}}"
 #else
@@ -304,6 +304,12 @@ static const void* get_interface(void* self, tn_str id) {
 #endif
 #ifdef FAULT_TABLE
   return NULL;
+#endif
+#ifdef HOLE /* the table without function number HOLE */
+  static void* holed[sizeof table / sizeof(void*)];
+  memcpy(holed, &table, sizeof table);
+  holed[1 + HOLE] = NULL; /* behind the size and the revision */
+  return tenon_c_same(id, ROLE) ? (const void*)holed : NULL;
 #endif
   return tenon_c_same(id, ROLE) ? &table : NULL;
 }

@@ -282,7 +282,7 @@ static tn_status* run(void* self,
 #elif defined(FAULT_BEHIND)
   y[out->shape[0]] = 0;
 #elif defined(FAULT_WRITES)
-  ((float*)in[0]->data)[0] = 0;
+    ((float*)in[0]->data)[0] = 0;
 #endif
   return NULL;
 }

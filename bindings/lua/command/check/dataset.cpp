@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A data set: batches have the fields that it declares, the same index and seed give the same
-// bytes on any thread, another index another sample, and an index that it does not have is an error.
+// bytes on any thread, another index another sample, and an index that it does not have is an
+// error.
 #include "tenon/role/dataset.h"
 
 #include <cstring>
@@ -65,8 +66,8 @@ std::string bytes_of(const std::vector<cxx::Tensor>& batch) {
   return all;
 }
 
-// The first samples, and the same ones the other way round: the bytes are others, unless all samples
-// are alike.
+// The first samples, and the same ones the other way round: the bytes are others, unless all
+// samples are alike.
 void follows_the_index(const Subject& subject, const Opened& set) {
   std::vector<uint64_t> index(std::min<uint64_t>(samples_of(set), 8));
   std::iota(index.begin(), index.end(), 0);
@@ -77,8 +78,9 @@ void follows_the_index(const Subject& subject, const Opened& set) {
     size_t one = field.bytes() / index.size();
     const char* data = static_cast<const char*>(field.data());
     for (size_t i = 1; i < index.size(); ++i)
-      require(std::memcmp(data, data + i * one, one) == 0,
-              cat("samples 0 to ", index.size() - 1, " and back: expected other bytes, got the same"));
+      require(
+          std::memcmp(data, data + i * one, one) == 0,
+          cat("samples 0 to ", index.size() - 1, " and back: expected other bytes, got the same"));
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loss: writes a float scalar for targets of some kind, with a gradient that is its slope, and the
-// graph keeps its rules; what it is not for is answered.
+// A loss: writes a float scalar for targets of some kind, with a gradient that is its slope, and
+// the graph keeps its rules; what it is not for is answered.
 #include "tenon/role/loss.h"
 
 #include <cmath>
@@ -51,7 +51,8 @@ class Training {
     require(out != 0, "build: expected a value, got 0");
     edit.output("loss", out);
     edit.commit();
-    require(model_.outputs().size() == 1, "build: expected the graph's outputs to stay as they were");
+    require(model_.outputs().size() == 1,
+            "build: expected the graph's outputs to stay as they were");
     return nullptr;
   }
   cxx::Model take() { return std::move(model_); }
@@ -68,8 +69,8 @@ class Training {
     as_probabilities(&in);
     double of_probabilities = plan.run(in)[0].at(0);
     require(std::isfinite(of_scores) || std::isfinite(of_probabilities),
-            cat("the loss: expected a finite number, got ", of_scores, " for scores from -2 to 2 and ",
-                of_probabilities, " for ones from 0.1 to 0.9"));
+            cat("the loss: expected a finite number, got ", of_scores,
+                " for scores from -2 to 2 and ", of_probabilities, " for ones from 0.1 to 0.9"));
   }
 
  private:

@@ -64,8 +64,9 @@ void descends(const Subject& subject) {
   double first = dot(w, w);
   for (int n = 0; n < kSteps; ++n)
     w = plan.run({w, w, rate})[0];
-  require(dot(w, w) < first, cat(kSteps, " steps of ", kRate, " down sum(w^2) / 2: expected less than ",
-                                 first / 2, ", got ", dot(w, w) / 2));
+  require(dot(w, w) < first,
+          cat(kSteps, " steps of ", kRate, " down sum(w^2) / 2: expected less than ", first / 2,
+              ", got ", dot(w, w) / 2));
 }
 
 }  // namespace
