@@ -143,7 +143,9 @@ Result<Ref<tn_component_ref>> create_component(tn_ctx* owner,
     int32_t code = failed.code();
     return Status{code, cat("cannot be created (role ", role, ")"), id, std::move(failed)};
   }
-  return Ref<tn_component_ref>::take(new tn_component_ref(owner, found, self));
+  auto made = Ref<tn_component_ref>::take(new tn_component_ref(owner, found, self));
+  TN_CHECK(made->interface(role).status());  // a broken table is refused now, not in use
+  return made;
 }
 
 const tn_host_component* component_service() {

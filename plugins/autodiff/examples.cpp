@@ -38,12 +38,8 @@ std::optional<FirstAxes> first_axes(Node node, const tn_op* row) {
   const tn_axes* found = nullptr;
   if (row->axes.len == 0 || !Status(services.op->axes(row, &found)).ok()) return std::nullopt;
   const tn_axes& axes = *found;
-  uint64_t n = 0;
-  Status failed(services.columns->layout(node.graph, node.id, nullptr, 0, &n));
-  if (!failed.ok()) return std::nullopt;
-  std::vector<tn_axes_place> places(n);
-  Status filled(services.columns->layout(node.graph, node.id, places.data(), n, &n));
-  if (!filled.ok()) return std::nullopt;
+  std::optional<std::vector<tn_axes_place>> places = axes_places(node);
+  if (!places) return std::nullopt;
   constexpr uint32_t kMixed = TN_AXES_TERM_REDUCED | TN_AXES_TERM_PRIMED | TN_AXES_TERM_GROUPED;
   auto is_mixed = [&](uint32_t label) {
     return std::any_of(axes.terms, axes.terms + axes.n_terms, [&](const tn_axes_term& term) {
@@ -51,7 +47,7 @@ std::optional<FirstAxes> first_axes(Node node, const tn_op* row) {
     });
   };
   FirstAxes out(node.n_inputs() + node.n_outputs());
-  for (const tn_axes_place& place : places) {
+  for (const tn_axes_place& place : *places) {
     const tn_axes_term& term = axes.terms[place.term];
     bool is_first = place.axis == 0 && place.count > 0 && place.operand < out.size();
     if (is_first && term.label != TN_AXES_NO_LABEL && !is_mixed(term.label))

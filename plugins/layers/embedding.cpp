@@ -17,8 +17,7 @@ class Embedding {
   }
 
   Result<std::vector<Value>> build(LayerUse& use) const {
-    if (use.n_inputs() != 1 || !use.input(0))
-      return invalid(cat("inputs: expected 1, got ", use.n_inputs()));
+    TN_CHECK(check_one_input(use));
     Type type = use.input(0).type();
     if (type.dtype != TN_I32 && type.dtype != TN_I64)
       return invalid(

@@ -23,9 +23,13 @@ Result<Initializers> Initializers::from(tn_ctx* ctx, const Options& options, boo
   return Result<Initializers>(std::move(made));
 }
 
+Status check_one_input(const LayerUse& use) {
+  if (use.n_inputs() != 1) return invalid(cat("inputs: expected 1, got ", use.n_inputs()));
+  return use.input(0) ? Status() : invalid("input 0: expected a value, it is left out");
+}
+
 Result<Type> one_input(const LayerUse& use, size_t least_rank, size_t most_rank) {
-  if (use.n_inputs() != 1 || !use.input(0))
-    return invalid(cat("inputs: expected 1, got ", use.n_inputs()));
+  TN_CHECK(check_one_input(use));
   Type type = use.input(0).type();
   if (is_float(type.dtype) && type.ranked && type.rank() >= least_rank && type.rank() <= most_rank)
     return type;

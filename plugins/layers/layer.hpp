@@ -19,7 +19,9 @@ struct Initializers {
   static Result<Initializers> from(tn_ctx* ctx, const Options& options, bool has_bias = true);
 };
 
-// Exactly one input, of float type and of a rank in this range.
+// Exactly one input.
+Status check_one_input(const LayerUse& use);
+// The same, of float type and of a rank in this range.
 Result<Type> one_input(const LayerUse& use, size_t least_rank, size_t most_rank = 8);
 
 // The size of an axis (negative: from the end), which must be known.

@@ -39,10 +39,8 @@ bool is_product(Node node) {
          node.attr_float("beta", 1) == 1;
 }
 
-std::optional<Packed> packed_weights(Node node) {
-  if (!is_product(node)) return std::nullopt;
-  Node from = node.input(1).producer();
-  if (!from || !from.is("DequantizeLinear")) return std::nullopt;
+// The constants of a matrix of four bits, without its sizes.
+std::optional<Packed> packed_constants(Node from) {
   Value quantized = from.input(0), scales = from.input(1), zeros = from.input(2);
   const bool is_known =
       quantized.is_constant() && scales.is_constant() && (!zeros || zeros.is_constant());
@@ -52,11 +50,21 @@ std::optional<Packed> packed_weights(Node node) {
               .scales = scales.constant().dl(),
               .quantized_keeper = quantized.constant(),
               .scale_keeper = scales.constant(),
-              .is_transposed = node.is("Gemm") && node.attr_int("transB") != 0,
               .has_sign = dtype == TN_I4,
               .has_zeros = static_cast<bool>(zeros)};
   if (zeros) made.zero_keeper = zeros.constant();
-  if (made.quantized.ndim != 2 || made.scales.ndim != 2) return std::nullopt;
+  const bool is_matrix = made.quantized.ndim == 2 && made.scales.ndim == 2;
+  return is_matrix ? std::optional(std::move(made)) : std::nullopt;
+}
+
+std::optional<Packed> packed_weights(Node node) {
+  if (!is_product(node)) return std::nullopt;
+  Node from = node.input(1).producer();
+  if (!from || !from.is("DequantizeLinear")) return std::nullopt;
+  std::optional<Packed> found = packed_constants(from);
+  if (!found) return std::nullopt;
+  Packed& made = *found;
+  made.is_transposed = node.is("Gemm") && node.attr_int("transB") != 0;
   const int64_t axis = from.attr_int("axis", 1), k_axis = made.is_transposed ? 1 : 0;
   if ((axis < 0 ? axis + 2 : axis) != k_axis) return std::nullopt;
   made.k = made.quantized.shape[k_axis];
@@ -65,8 +73,8 @@ std::optional<Packed> packed_weights(Node node) {
   made.block = from.attr_int("block_size");
   if (made.block == 0 && made.blocks > 0) made.block = (made.k + made.blocks - 1) / made.blocks;
   const bool is_taken = made.block >= 16 && (made.block & (made.block - 1)) == 0 &&
-                        scales.dtype() == node.input(0).dtype() && made.k > 0 && made.n > 0;
-  return is_taken ? std::optional(std::move(made)) : std::nullopt;
+                        from.input(1).dtype() == node.input(0).dtype() && made.k > 0 && made.n > 0;
+  return is_taken ? std::move(found) : std::nullopt;
 }
 
 // [n, blocks, block / 2], row by row, the first of two elements in the low half.

@@ -38,48 +38,64 @@ Status col2im_shape(EditView edit, Node node) {
   return set_output(edit, node, 0, x.dtype, out);
 }
 
+// Where the taps of the windows meet the image.
+struct Windows {
+  Ints image, block, dilations, pads, strides;
+  Ints counts = {};  // of windows, along each axis
+  Ints steps = {};   // from one row of the image to the next
+
+  static Result<Windows> of(Node node, std::span<const int64_t> x, Ints image, Ints block) {
+    size_t n = image.size();
+    Windows w{std::move(image), std::move(block), ints_or(node, "dilations", n, 1),
+              ints_or(node, "pads", 2 * n, 0), ints_or(node, "strides", n, 1)};
+    bool fits = x.size() == 3 && w.block.size() == n && w.dilations.size() == n &&
+                w.pads.size() == 2 * n && w.strides.size() == n;
+    for (const Ints* sizes : {&w.image, &w.block, &w.strides, &w.dilations})
+      fits = fits && std::ranges::all_of(*sizes, [](int64_t size) { return size > 0; });
+    if (!fits)
+      return invalid("expected x [n, c*block, windows], and sizes from 1 for each image axis");
+    for (size_t d = 0; d < n; ++d) {
+      int64_t room = w.image[d] + w.pads[d] + w.pads[n + d] - w.dilations[d] * (w.block[d] - 1) - 1;
+      w.counts.push_back(room < 0 ? 0 : room / w.strides[d] + 1);
+    }
+    w.steps = dense_strides(w.image);
+    int64_t taps = w.n_taps(), count = element_count(w.counts);
+    if (x[1] % taps != 0 || x[2] != count)
+      return invalid(cat("x: expected [n, c*", taps, ", ", count, "]"));
+    return w;
+  }
+  int64_t n_taps() const { return element_count(block); }
+  // The element of the image, or -1 in the padding.
+  int64_t at(const Odometer& window, const Odometer& tap) const {
+    int64_t sum = 0;
+    for (size_t d = 0; d < image.size(); ++d) {
+      int64_t i = window[d] * strides[d] - pads[d] + tap[d] * dilations[d];
+      if (i < 0 || i >= image[d]) return -1;
+      sum += i * steps[d];
+    }
+    return sum;
+  }
+};
+
 Status col2im_ref(const Call& call) {
   std::span<const int64_t> x = call.shape(0);
   TN_TRY(image, read_shape(call.in(1), "image"));
   TN_TRY(block, read_shape(call.in(2), "block"));
-  Ints windows;
-  size_t n = image.size();
-  Ints dilations = ints_or(call.node(), "dilations", n, 1),
-       pads = ints_or(call.node(), "pads", 2 * n, 0);
-  Ints strides = ints_or(call.node(), "strides", n, 1);
-  bool fits = x.size() == 3 && block.size() == n && dilations.size() == n && pads.size() == 2 * n &&
-              strides.size() == n;
-  for (size_t d = 0; fits && d < n; ++d)
-    fits = image[d] > 0 && block[d] > 0 && strides[d] > 0 && dilations[d] > 0;
-  if (!fits)
-    return invalid("expected x [n, c*block, windows], and sizes from 1 for each image axis");
-  for (size_t d = 0; d < n; ++d) {
-    int64_t room = image[d] + pads[d] + pads[n + d] - dilations[d] * (block[d] - 1) - 1;
-    windows.push_back(room < 0 ? 0 : room / strides[d] + 1);
-  }
-  int64_t taps = element_count(block), count = element_count(windows);
-  if (x[1] % taps != 0 || x[2] != count)
-    return invalid(cat("x: expected [n, c*", taps, ", ", count, "]"));
+  TN_TRY(windows, Windows::of(call.node(), x, image, block));
+  int64_t taps = windows.n_taps(), count = x[2];
   Ints shape{x[0], x[1] / taps};
   shape.insert(shape.end(), image.begin(), image.end());
   TN_TRY(out, call.out(0, call.dtype(0), shape));
   int64_t plane = element_count(image);
-  return dispatch<kNumeric>(call.dtype(0), [&, &y = out]<class T>() -> Status {
-    Ints steps = dense_strides(image);
+  return dispatch<kNumeric>(call.dtype(0), [&, &y = out, &all = windows]<class T>() -> Status {
     for (int64_t p = 0; p < shape[0] * shape[1]; ++p) {
       std::vector<Wide<T>> sums(static_cast<size_t>(plane));
-      Odometer tap(block);
+      Odometer tap(all.block);
       for (int64_t k = 0; k < taps; ++k, tap.next()) {
-        Odometer window(windows);
+        Odometer window(all.counts);
         for (int64_t w = 0; w < count; ++w, window.next()) {
-          int64_t at = 0;
-          bool inside = true;
-          for (size_t d = 0; d < n; ++d) {
-            int64_t i = window[d] * strides[d] - pads[d] + tap[d] * dilations[d];
-            inside = inside && i >= 0 && i < image[d];
-            at += i * steps[d];
-          }
-          if (!inside) continue;
+          int64_t at = all.at(window, tap);
+          if (at < 0) continue;
           Wide<T>& sum = sums[static_cast<size_t>(at)];
           sum =
               wrapping_add(sum, static_cast<Wide<T>>(call.data<T>(0)[(p * taps + k) * count + w]));
@@ -99,24 +115,13 @@ Result<std::vector<Value>> col2im_decompose(EditView edit, Node node) {
   std::optional<Ints> image = known_ints(node.input(1)), block = known_ints(node.input(2));
   if (!x.is_static() || !y.is_static() || x.rank() != 3 || !image || !block)
     return unsupported("Col2Im: composite where all sizes are known");
-  size_t n = image->size();
-  Ints dilations = ints_or(node, "dilations", n, 1), pads = ints_or(node, "pads", 2 * n, 0);
-  Ints strides = ints_or(node, "strides", n, 1), steps = dense_strides(*image), windows, at;
-  for (size_t d = 0; d < n; ++d)
-    windows.push_back(((*image)[d] + pads[d] + pads[n + d] - dilations[d] * ((*block)[d] - 1) - 1) /
-                          strides[d] +
-                      1);
-  int64_t plane = element_count(*image), taps = element_count(*block);
-  if (x.dims[1] % taps != 0 || x.dims[2] != element_count(windows))
-    return invalid(cat("x: expected [n, c*", taps, ", ", element_count(windows), "]"));
+  TN_TRY(windows, Windows::of(node, x.dims, *image, *block));
+  int64_t plane = element_count(*image), taps = windows.n_taps();
+  Ints at;
   for (int64_t k = 0; k < taps * x.dims[2]; ++k) {
-    Odometer tap(*block, k / x.dims[2]), window(windows, k % x.dims[2]);
-    int64_t to = 0;
-    for (size_t d = 0; d < n; ++d) {
-      int64_t i = window[d] * strides[d] - pads[d] + tap[d] * dilations[d];
-      to = to == plane || i < 0 || i >= (*image)[d] ? plane : to + i * steps[d];
-    }
-    at.push_back(to);
+    Odometer tap(windows.block, k / x.dims[2]), window(windows.counts, k % x.dims[2]);
+    int64_t to = windows.at(window, tap);
+    at.push_back(to < 0 ? plane : to);
   }
   int64_t planes = y.dims[0] * y.dims[1];
   Value rows = b.transpose(b.reshape(node.input(0), {planes, taps * x.dims[2]}), {1, 0});

@@ -24,8 +24,24 @@ struct Rotary {
   }
 };
 
+// cos_cache, sin_cache: [positions, half] where position_ids pick their rows, else [batch, s,
+// half].
+Status check_caches(const Call& call, const Rotary& r) {
+  std::span<const int64_t> cache = call.shape(1);
+  bool by_id = call.has(3);
+  bool fits = cache.size() == (by_id ? 2u : 3u) && cache.back() == r.half &&
+              to_vector(cache) == to_vector(call.shape(2));
+  if (fits && !by_id) fits = cache[0] == r.batch && cache[1] == r.length;
+  if (!fits)
+    return invalid(cat("cos_cache, sin_cache: expected one shape, ",
+                       by_id ? "[positions, " : "[batch, s, ", r.half, "]"));
+  if (by_id && element_count(call.in(3)) != r.batch * r.length)
+    return invalid(cat("position_ids: expected ", r.batch * r.length, " numbers"));
+  return {};
+}
+
 Result<Rotary> rotary_of(const Call& call) {
-  std::span<const int64_t> x = call.shape(0), cache = call.shape(1);
+  std::span<const int64_t> x = call.shape(0);
   bool packed = x.size() == 3;
   int64_t heads = call.node().attr_int("num_heads");
   if (!packed && x.size() != 4) return invalid(cat("x: expected rank 3 or 4, got ", x.size()));
@@ -44,15 +60,7 @@ Result<Rotary> rotary_of(const Call& call) {
     return invalid(
         cat("rotary_embedding_dim: expected an even number to ", r.size, ", got ", rotated));
   r.half = rotated / 2;
-  bool by_id = call.has(3);
-  bool fits = cache.size() == (by_id ? 2u : 3u) && cache.back() == r.half &&
-              to_vector(cache) == to_vector(call.shape(2));
-  if (fits && !by_id) fits = cache[0] == r.batch && cache[1] == r.length;
-  if (!fits)
-    return invalid(cat("cos_cache, sin_cache: expected one shape, ",
-                       by_id ? "[positions, " : "[batch, s, ", r.half, "]"));
-  if (by_id && element_count(call.in(3)) != r.batch * r.length)
-    return invalid(cat("position_ids: expected ", r.batch * r.length, " numbers"));
+  TN_CHECK(check_caches(call, r));
   return r;
 }
 

@@ -90,6 +90,21 @@ Status dft_shape(EditView edit, Node node) {
   return set_output(edit, node, 0, x.dtype, out);
 }
 
+// The size of an axis becomes another one: cut off, or padded with zeros.
+Value resized(Gradients& g, Value y, int64_t axis, int64_t from, int64_t to) {
+  if (from > to) return g.op("Slice", {y, g.ints({0}), g.ints({to}), g.ints({axis})});
+  if (from < to) return g.op("Pad", {y, g.ints({0, to - from}), Value{}, g.ints({axis})});
+  return y;
+}
+
+// By how much each number of half a spectrum counts: [made, 1, ..] over n signals.
+std::vector<double> half_weights(int64_t n, int64_t made) {
+  std::vector<double> weights(static_cast<size_t>(made), 2 / static_cast<double>(n));
+  weights.front() = 1 / static_cast<double>(n);
+  if (n % 2 == 0) weights.back() = 1 / static_cast<double>(n);
+  return weights;
+}
+
 // A transform is linear: what comes back goes through the other one. The half of a real signal's
 // spectrum counts twice but for its ends, which are their own conjugates.
 Status dft_vjp(Gradients& g) {
@@ -110,21 +125,14 @@ Status dft_vjp(Gradients& g) {
                  {{"inverse", dft.inverse ? 0 : 1}, {"onesided", back ? 1 : 0}});
   int64_t made = back ? n / 2 + 1 : n;
   if (back) {
-    std::vector<double> weights(static_cast<size_t>(made), 2 / static_cast<double>(n));
-    weights.front() = 1 / static_cast<double>(n);
-    if (n % 2 == 0) weights.back() = 1 / static_cast<double>(n);
     std::vector<int64_t> dims(x.rank() - static_cast<size_t>(axis), 1);
     dims.front() = made;
-    y = g.mul(y, constant_of(g, x.dtype, dims, weights));
+    y = g.mul(y, constant_of(g, x.dtype, dims, half_weights(n, made)));
   } else {
     double by = static_cast<double>(n);
     y = g.mul(y, g.number(dft.inverse ? 1 / by : by, x.dtype));
   }
-  if (made > size) y = g.op("Slice", {y, g.ints({0}), g.ints({size}), g.ints({axis})});
-  if (made < size) {
-    std::vector<int64_t> pads = {0, size - made};
-    y = g.op("Pad", {y, g.ints(pads), Value{}, g.ints({axis})});
-  }
+  y = resized(g, y, axis, made, size);
   if (in == 1) y = g.op("Slice", {y, g.ints({0}), g.ints({1}), g.ints({-1})});
   g.set(0, y);
   return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // TreeEnsemble of ai.onnx.ml: decision trees whose leaves add weights to targets.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -53,42 +54,68 @@ Status tree_shape(EditView edit, Node node) {
   return set_output(edit, node, 0, x.dtype, {rows, n_targets});
 }
 
+bool inside(int64_t at, int64_t size) {
+  return at >= 0 && at < size;
+}
+
+// What the attributes say of the nodes, each a list with an entry for every node.
+struct NodeLists {
+  Ints feature, yes, no, yes_leaf, no_leaf, missing;
+  Numbers modes, splits;
+
+  static NodeLists of(Node node) {
+    return {.feature = node.attr_ints("nodes_featureids"),
+            .yes = node.attr_ints("nodes_truenodeids"),
+            .no = node.attr_ints("nodes_falsenodeids"),
+            .yes_leaf = node.attr_ints("nodes_trueleafs"),
+            .no_leaf = node.attr_ints("nodes_falseleafs"),
+            .missing = node.attr_ints("nodes_missing_value_tracks_true"),
+            .modes = tensor_numbers(node, "nodes_modes"),
+            .splits = tensor_numbers(node, "nodes_splits")};
+  }
+  size_t size() const { return feature.size(); }
+  bool are_of_one_size() const {
+    return std::ranges::all_of(std::array{yes.size(), no.size(), yes_leaf.size(), no_leaf.size(),
+                                          modes.size(), splits.size()},
+                               [this](size_t n) { return n == size(); });
+  }
+  bool fits(size_t i, int64_t features, int64_t leaves) const {
+    auto count = static_cast<int64_t>(size());
+    return inside(static_cast<int64_t>(modes[i]), kModes) && inside(feature[i], features) &&
+           inside(yes[i], yes_leaf[i] ? leaves : count) &&
+           inside(no[i], no_leaf[i] ? leaves : count);
+  }
+  Branch branch(size_t i) const {
+    return {static_cast<Mode>(static_cast<int>(modes[i])),
+            feature[i],
+            yes[i],
+            no[i],
+            yes_leaf[i] != 0,
+            no_leaf[i] != 0,
+            i < missing.size() && missing[i] != 0,
+            splits[i],
+            {}};
+  }
+};
+
 Result<Ensemble> ensemble_of(Node node, int64_t features) {
-  Ints feature = node.attr_ints("nodes_featureids"), yes = node.attr_ints("nodes_truenodeids"),
-       no = node.attr_ints("nodes_falsenodeids"), yes_leaf = node.attr_ints("nodes_trueleafs"),
-       no_leaf = node.attr_ints("nodes_falseleafs"),
-       missing = node.attr_ints("nodes_missing_value_tracks_true");
-  Numbers modes = tensor_numbers(node, "nodes_modes"),
-          splits = tensor_numbers(node, "nodes_splits");
+  NodeLists nodes = NodeLists::of(node);
   Numbers members = tensor_numbers(node, "membership_values");
   Ensemble out{{},
                node.attr_ints("tree_roots"),
                node.attr_ints("leaf_targetids"),
                tensor_numbers(node, "leaf_weights"),
                node.attr_int("n_targets", 1)};
-  size_t n = feature.size();
-  if (yes.size() != n || no.size() != n || yes_leaf.size() != n || no_leaf.size() != n ||
-      modes.size() != n || splits.size() != n || out.weights.size() != out.targets.size())
+  const size_t n = nodes.size();
+  if (!nodes.are_of_one_size() || out.weights.size() != out.targets.size())
     return invalid(
         cat("expected lists of ", n, " nodes, and as many leaf_weights as leaf_targetids"));
   auto leaves = static_cast<int64_t>(out.targets.size()), count = static_cast<int64_t>(n);
-  auto inside = [](int64_t at, int64_t size) { return at >= 0 && at < size; };
   size_t next = 0;
   for (size_t i = 0; i < n; ++i) {
-    bool fits = inside(static_cast<int64_t>(modes[i]), kModes) && inside(feature[i], features) &&
-                inside(yes[i], yes_leaf[i] ? leaves : count) &&
-                inside(no[i], no_leaf[i] ? leaves : count);
-    if (!fits)
+    if (!nodes.fits(i, features, leaves))
       return invalid(cat("node ", i, ": expected a mode, a feature and places that exist"));
-    Branch branch{static_cast<Mode>(static_cast<int>(modes[i])),
-                  feature[i],
-                  yes[i],
-                  no[i],
-                  yes_leaf[i] != 0,
-                  no_leaf[i] != 0,
-                  i < missing.size() && missing[i] != 0,
-                  splits[i],
-                  {}};
+    Branch branch = nodes.branch(i);
     if (branch.mode == kMember) {  // the sets stand in a row, with NaN between them
       for (; next < members.size() && !std::isnan(members[next]); ++next)
         branch.members.push_back(members[next]);

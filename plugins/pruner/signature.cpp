@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tenon/sdk/coupling.hpp"
+
 namespace tenon::pruner {
 
 std::string Signature::bind_of(uint32_t label) const {
@@ -42,11 +44,13 @@ bool Signature::place(const std::vector<tn_axes_place>& laid) {
   return true;
 }
 
-// Sizes from attributes and from axes with one label, then from groups with one open factor.
-void Signature::solve_sizes() {
+void Signature::bound_sizes() {
   for (uint32_t l = 0; l < axes_.n_labels; ++l)
     if (axes_.labels[l].kind == TN_AXES_SINGLE && axes_.labels[l].bind_len)
       sizes_[{l, 0}] = node_.attr_int(bind_of(l), 1);
+}
+
+void Signature::sizes_of_axes() {
   for (const Place& place : places_) {
     const Factor& one = place.factors[0];
     if (place.factors.size() > 1 || one.label == TN_AXES_NO_LABEL ||
@@ -58,6 +62,9 @@ void Signature::solve_sizes() {
     if (!fresh && is_batch(one) && (at->second == 1 || dim < 0)) at->second = dim;
     if (!fresh && !is_batch(one) && dim < 0) at->second = -1;
   }
+}
+
+void Signature::sizes_of_groups() {
   for (const Place& place : places_) {
     if (place.factors.size() != 2) continue;
     int64_t dim = place.value.type().dims[place.axis];
@@ -75,16 +82,12 @@ int64_t Signature::size_of(const Factor& factor) const {
 
 std::optional<Signature> Signature::lay(Node node, const tn_axes& axes) {
   if (node.n_outputs() > axes.n_outputs) return std::nullopt;
-  uint64_t n = 0;
-  std::vector<tn_axes_place> laid;
-  for (int round = 0; round < 2; ++round) {  // first how many there are
-    laid.resize(n);
-    Status fits(services.columns->layout(node.graph, node.id, laid.data(), laid.size(), &n));
-    if (!fits.ok()) return std::nullopt;
-  }
+  std::optional<std::vector<tn_axes_place>> laid = axes_places(node);
   Signature out(node, axes);
-  if (!out.place(laid)) return std::nullopt;
-  out.solve_sizes();
+  if (!laid || !out.place(*laid)) return std::nullopt;
+  out.bound_sizes();
+  out.sizes_of_axes();
+  out.sizes_of_groups();
   return out;
 }
 

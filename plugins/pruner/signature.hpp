@@ -49,7 +49,10 @@ class Signature {
  private:
   Signature(Node node, const tn_axes& axes) : node_(node), axes_(axes) {}
   bool place(const std::vector<tn_axes_place>& laid);
-  void solve_sizes();
+  // Sizes of labels: from attributes, from axes with one label, from groups with one open factor.
+  void bound_sizes();
+  void sizes_of_axes();
+  void sizes_of_groups();
   bool is_depthwise() const;
   std::string bind_of(uint32_t label) const;
 

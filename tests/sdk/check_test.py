@@ -17,6 +17,7 @@ BUILD = Path(os.environ["TENON_BUILD"])
 TENON = BUILD / "bin/tenon"
 PLUGINS = os.environ["TENON_PLUGINS"]
 
+ABI = json.loads((BUILD / "share/tenon/tenon.json").read_text())
 ROLES = ["SCHEDULE", "CALLBACK", "IMPORTANCE", "OBSERVER", "PASS", "READER", "OPS"]
 ROLES += ["DATASET", "METRIC", "INITIALIZER", "LOSS", "OPTIMIZER", "LAYER", "KERNEL", "COLLECTIVE"]
 FAULTS = [
@@ -38,7 +39,7 @@ FAULTS = [
     ("SCHEDULE", "HANG", "create", "not done after 8 s"),
     ("SCHEDULE", "HOLDS", "recreate", "expected nothing to be held"),
     ("SCHEDULE", "INTERFACE", "interfaces", "does not exist"),
-    ("SCHEDULE", "TABLE", "interfaces", "expected a table"),
+    ("SCHEDULE", "TABLE", "create", "no table for its own role"),
     ("SCHEDULE", "DESCRIPTION", "options", "expected a description"),
     ("SCHEDULE", "INFINITE", "finite", "expected a finite number"),
     ("SCHEDULE", "STATE", "pure", "same bits"),
@@ -56,6 +57,9 @@ FAULTS = [
     ("IMPORTANCE", "KINDS", "unknown kinds", "an unknown kind"),
     ("OBSERVER", "NOTHING", "nothing seen", "expected a failure"),
     ("OBSERVER", "COUNTS", "counts", ""),
+    ("OBSERVER", "POINT", "counts", "a tenth of it"),
+    ("OBSERVER", "OPTIONS", "bits and symmetric", "bits"),
+    ("OBSERVER", "HALVES", "float types", "float16"),
     ("OBSERVER", "JOIN", "merge", "expected 500 numbers"),
     ("OBSERVER", "MERGE", "hostile state", "expected a failure"),
     ("OBSERVER", "WRITES", "buffers", "crashed"),
@@ -91,6 +95,8 @@ FAULTS = [
     ("DATASET", "FIELDS", "fields", "expected name, dtype and shape"),
     ("DATASET", "SHAPE", "batches", "declared float32"),
     ("DATASET", "RANDOM", "batches", "other bytes"),
+    ("DATASET", "ORDER", "order", "expected other bytes"),
+    ("DATASET", "SHARED", "from many threads", "a batch beside others"),
     ("DATASET", "RANGE", "an index too far", "expected a failure"),
     ("DATASET", "OUTPUTS", "outputs that fail", "expected a failure"),
     ("DATASET", "BEHIND", "buffers", "behind result 0"),
@@ -111,8 +117,12 @@ FAULTS = [
     ("LOSS", "TARGETS", "a scalar", "crashed"),
     ("LOSS", "BEHIND", "a scalar", "crashed"),
     ("LOSS", "NOTHING", "nothing predicted", "expected a failure"),
+    ("LOSS", "SLOPE", "gradient", "(differences)"),
+    ("LOSS", "OUTPUT", "a scalar", "the graph's outputs"),
+    ("LOSS", "OUTPUT", "gradient", "the graph's outputs"),
     ("OPTIMIZER", "TYPE", "types and states", "the parameter's type"),
     ("OPTIMIZER", "INFINITE", "some steps", "got"),
+    ("OPTIMIZER", "UPHILL", "downhill", "expected less than"),
     ("OPTIMIZER", "VALUE", "types and states", "got 0"),
     ("OPTIMIZER", "READS", "types and states", "crashed"),
     ("OPTIMIZER", "BEHIND", "types and states", "crashed"),
@@ -123,24 +133,43 @@ FAULTS = [
     ("KERNEL", "PATTERN", "sites", "pattern Relu(x"),
     ("KERNEL", "CLAIM", "sites", "a site that it claims"),
     ("KERNEL", "RESULT", "sites", "expected 0"),
+    ("KERNEL", "TYPES", "other types and shapes", "float64"),
+    ("KERNEL", "SHAPES", "other types and shapes", "expected"),
+    ("KERNEL", "BEHIND", "buffers", "behind result 0"),
+    ("KERNEL", "WRITES", "buffers", "crashed"),
     ("KERNEL", "RANDOM", "from many threads", "a run beside others"),
     ("KERNEL", "VALUE", "sites", "got 0"),
     ("COLLECTIVE", "RANK", "one rank", "expected one below 1"),
     ("COLLECTIVE", "MEAN", "one rank", "all_reduce"),
     ("COLLECTIVE", "GATHER", "one rank", "all_gather"),
     ("COLLECTIVE", "ROOT", "what cannot be", "expected a failure"),
+    ("COLLECTIVE", "HOW", "what cannot be", "by a rule"),
+    ("COLLECTIVE", "WHOLE", "what cannot be", "mean of integers"),
+    ("COLLECTIVE", "TYPES", "one rank", "float64"),
 ]
 
 # What else fails because of a fault: checks that make the same call once more.
 FOLLOWS = {
-    ("SCHEDULE", "TABLE"): {"finite", "no end in sight", "pure", "threads"},
+    ("SCHEDULE", "TABLE"): {
+        "interfaces",
+        "recreate",
+        "finite",
+        "no end in sight",
+        "pure",
+        "threads",
+    },
     ("IMPORTANCE", "NAN"): {"repeatable", "leaves its input alone", "unknown kinds"},
     ("OPS", "KERNEL"): {"com.example:Twice decompose", "com.example:Twice vjp"},
-    ("DATASET", "FIELDS"): {"batches", "an index too far"},
+    ("DATASET", "FIELDS"): {"batches", "order", "from many threads", "an index too far"},
+    ("DATASET", "RANDOM"): {"from many threads"},
     ("INITIALIZER", "INFINITE"): {"repeatable"},
-    ("OPTIMIZER", "VALUE"): {"some steps"},
-    ("KERNEL", "PATTERN"): {"from many threads"},
-    ("KERNEL", "VALUE"): {"from many threads"},
+    ("LOSS", "INFINITE"): {"gradient"},
+    ("LOSS", "VALUE"): {"gradient"},
+    ("OPTIMIZER", "TYPE"): {"downhill"},
+    ("OPTIMIZER", "VALUE"): {"some steps", "downhill"},
+    ("KERNEL", "PATTERN"): {"other types and shapes", "buffers", "from many threads"},
+    ("KERNEL", "RESULT"): {"other types and shapes"},
+    ("KERNEL", "VALUE"): {"other types and shapes", "buffers", "from many threads"},
     ("COLLECTIVE", "RANK"): {"what cannot be"},
 }
 # What is written or read outside of a buffer may break anything.
@@ -181,6 +210,25 @@ def test_a_plugin_that_is_right_passes(tmp_path, role):
     assert [one for one in checks.values() if one["result"] == "failed"] == []
     assert code == 0
     assert len(checks) >= 7
+
+
+def functions_of(role: str) -> list[tuple[str, bool]]:
+    """Names of the functions of a role's table, and whether they may be missing."""
+    fields = ABI["structs"][ABI["roles"][f"tenon.{role.lower()}/1"]]["fields"]
+    return [(one["name"], one.get("nullable", False)) for one in fields if "function" in one]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_function_that_the_table_lacks_is_named(tmp_path, role):
+    # What a kernel does not claim, the plan's other backends run.
+    unnamed = {("KERNEL", "claim")}
+    for number, (name, may_be_missing) in enumerate(functions_of(role)):
+        code, checks = checked(built(tmp_path, role, flags=[f"-DHOLE={number}"]))
+
+        failed = [one["why"] for one in checks.values() if one["result"] == "failed"]
+        assert code == (0 if may_be_missing else 1), (name, checks)
+        if not may_be_missing and (role, name) not in unnamed:
+            assert any(f"function {name} " in why for why in failed), (name, failed)
 
 
 def test_two_files_with_one_id_are_named(tmp_path):
@@ -273,12 +321,8 @@ def prefix(tmp_path_factory) -> Path:
     return path
 
 
-HEADER_ROLES = sorted(
-    json.loads((Path(BUILD) / "share/tenon/tenon.json").read_text())["roles"]
-)  # of the headers: one without a template fails
-
-
-@pytest.mark.parametrize("role", HEADER_ROLES)
+# Of the headers: one without a template fails.
+@pytest.mark.parametrize("role", sorted(ABI["roles"]))
 def test_a_new_plugin_builds_and_passes(prefix, tmp_path, role):
     assert tenon("plugin", "new", "my_part", "--role", role, cwd=tmp_path).returncode == 0
     source = tmp_path / "my_part"

@@ -2,9 +2,10 @@
  * One plugin for each role, which is right unless a macro FAULT_x is defined: then it does one
  * thing wrong, and `tenon plugin check` has to name it. ROLE and the table come with one of
  * SCHEDULE, CALLBACK, IMPORTANCE, OBSERVER, PASS, OPS (faulty_ops.h), and those of faulty_roles.h:
- * READER, DATASET, METRIC, INITIALIZER, LOSS, OPTIMIZER, LAYER. */
+ * READER, DATASET, METRIC, INITIALIZER, LOSS, OPTIMIZER, LAYER, KERNEL, COLLECTIVE. */
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,10 @@
 
 #ifdef FAULT_DESCRIPTION
 #define SCHEMA "{\"properties\": {\"size\": {\"type\": \"integer\", \"default\": 1}}}"
+#elif defined(OBSERVER) && !defined(FAULT_OPTIONS)
+#define SCHEMA                                                                                     \
+  "{\"properties\": {\"bits\": {\"type\": \"integer\", \"default\": 8, \"description\": \"any\"}," \
+  "\"symmetric\": {\"type\": \"boolean\", \"default\": false, \"description\": \"any\"}}}"
 #else
 #define SCHEMA                                                                            \
   "{\"properties\": {\"size\": {\"type\": \"integer\", \"default\": 1, \"description\": " \
@@ -112,8 +117,14 @@ static double element(const DLTensor* t, uint64_t i) {
   float x;
   if (t->dtype.bits == 64) return ((const double*)t->data)[i];
   if (t->dtype.bits == 32) return ((const float*)t->data)[i];
-  bits = (uint32_t)((const uint16_t*)t->data)[i] << 16; /* halves are read as bfloat: near enough */
-  if (t->dtype.code == kDLFloat) bits = 0;
+  bits = ((const uint16_t*)t->data)[i];
+#ifndef FAULT_HALVES
+  if (t->dtype.code == kDLFloat) { /* the numbers here are zero or normal */
+    if ((bits & 0x7fffU) == 0) return 0;
+    bits = (bits & 0x8000U) | (((bits & 0x7fffU) >> 3) + ((127U - 15U) << 7));
+  }
+#endif
+  bits <<= 16;
   memcpy(&x, &bits, sizeof x);
   return x;
 }
@@ -170,6 +181,9 @@ static tn_status* range(void* self, tn_range* out) {
 #endif
   out->low = s->low;
   out->high = s->high;
+#ifdef FAULT_POINT
+  out->high = s->low;
+#endif
   out->seen = (uint64_t)s->n;
   out->not_finite = (uint64_t)s->others;
   return NULL;
@@ -290,6 +304,12 @@ static const void* get_interface(void* self, tn_str id) {
 #endif
 #ifdef FAULT_TABLE
   return NULL;
+#endif
+#ifdef HOLE /* the table without function number HOLE */
+  static void* holed[sizeof table / sizeof(void*)];
+  memcpy(holed, &table, sizeof table);
+  holed[1 + HOLE] = NULL; /* behind the size and the revision */
+  return tenon_c_same(id, ROLE) ? (const void*)holed : NULL;
 #endif
   return tenon_c_same(id, ROLE) ? &table : NULL;
 }

@@ -23,6 +23,9 @@ static const tn_reader table = {sizeof table, 1, probe, read_file};
 #elif defined(DATASET)
 #define ROLE "tenon.dataset/1"
 #define SAMPLES 5
+#ifdef FAULT_SHARED
+static volatile float shared;
+#endif
 static uint64_t size(void* self) {
   (void)self;
   return SAMPLES;
@@ -67,6 +70,13 @@ static tn_status* batch(
     float* sample = (float*)out.data + 2 * i;
     sample[0] = (float)index[i];
     sample[1] = 1;
+#ifdef FAULT_ORDER
+    sample[0] = (float)i;
+#elif defined(FAULT_SHARED)
+    shared = sample[0];
+    sched_yield();
+    sample[0] = shared;
+#endif
 #ifdef FAULT_RANDOM
     sample[1] = (float)rand();
 #elif defined(FAULT_BEHIND)
@@ -162,6 +172,16 @@ static tn_status* all_reduce(void* self,
                              DLTensor* out,
                              const tn_cancel* cancel) {
   (void)self, (void)tag, (void)how, (void)cancel;
+#ifndef FAULT_HOW
+  if (how > TN_REDUCE_MAX) return failure("no such rule");
+#endif
+#ifndef FAULT_WHOLE
+  if (how == TN_REDUCE_MEAN && in->dtype.code != kDLFloat && in->dtype.code != kDLBfloat)
+    return failure("a mean of floating point alone");
+#endif
+#ifdef FAULT_TYPES
+  return memcpy(out->data, in->data, (size_t)in->shape[0] * 4), (tn_status*)NULL;
+#endif
   memcpy(out->data, in->data, bytes_in(in));
 #ifdef FAULT_MEAN
   if (how == TN_REDUCE_MEAN) ((float*)out->data)[0] += 1;
@@ -198,6 +218,7 @@ static tn_status* node(
   memset(&desc, 0, sizeof desc);
   desc.struct_size = sizeof desc;
   desc.type = tenon_c_str(type);
+  if (strcmp(type, "StopGradient") == 0) desc.domain = tenon_c_str("tenon");
   desc.inputs = in;
   desc.n_inputs = b ? 2 : 1;
   desc.n_outputs = 1;
@@ -219,12 +240,22 @@ static tn_status* pattern(void* self, const tn_sink* sink) {
   return sink->write(sink->ctx, text, sizeof text - 1);
 }
 static tn_status* claim(void* self, const tn_kernel_site* site) {
-  (void)self, (void)site;
-#ifdef FAULT_CLAIM
-  return status->make(NULL, TN_UNIMPLEMENTED, tenon_c_str("com.example.faulty"),
-                      tenon_c_str("not this one"), NULL);
+  const tn_host_graph* graphs = (const tn_host_graph*)service("tenon.host.graph/1");
+  tn_type type = {sizeof type, 0, 0, 0, NULL, NULL};
+  tn_status* failed = graphs->value_type(site->graph, site->output, &type);
+  (void)self;
+  if (failed) return failed;
+#ifndef FAULT_TYPES
+  if (type.dtype != TN_F32) type.rank = 0;
 #endif
-  return NULL;
+#ifdef FAULT_SHAPES
+  if (type.rank) type.rank = 1;
+#elif defined(FAULT_CLAIM)
+  type.rank = 0;
+#endif
+  if (type.rank == 1) return NULL;
+  return status->make(NULL, TN_UNIMPLEMENTED, tenon_c_str("com.example.faulty"),
+                      tenon_c_str("expected a vector of float32"), NULL);
 }
 static tn_status* compile(void* self, const tn_kernel_site* site, void** out_exe) {
   (void)self, (void)site;
@@ -248,6 +279,10 @@ static tn_status* run(void* self,
 #endif
 #ifdef FAULT_RANDOM
   y[0] += (float)rand() * 1e-15F;
+#elif defined(FAULT_BEHIND)
+  y[out->shape[0]] = 0;
+#elif defined(FAULT_WRITES)
+    ((float*)in[0]->data)[0] = 0;
 #endif
   return NULL;
 }
@@ -290,6 +325,18 @@ static tn_status* build(void* self, tn_edit* edit, const tn_objective* given, tn
   {
     tn_status* failed = node(edit, "Sub", x, x, &x);
     if (!failed) failed = node(edit, "Log", x, 0, &x);
+    if (failed) return failed;
+  }
+#endif
+#ifdef FAULT_SLOPE
+  {
+    tn_status* failed = node(edit, "StopGradient", x, 0, &x);
+    if (failed) return failed;
+  }
+#elif defined(FAULT_OUTPUT)
+  {
+    const tn_host_graph_edit* edits = (const tn_host_graph_edit*)service("tenon.host.graph_edit/1");
+    tn_status* failed = edits->add_output(edit, tenon_c_str("scores"), x);
     if (failed) return failed;
   }
 #endif
@@ -342,7 +389,11 @@ static tn_status* build(void* self, tn_edit* edit, const tn_update* given, tn_va
 #elif defined(FAULT_INFINITE)
     if (!failed) failed = node(edit, "Div", step, given->rate, &step);
 #endif
+#ifdef FAULT_UPHILL
+    if (!failed) failed = node(edit, "Add", one->value, step, &out[i]);
+#else
     if (!failed) failed = node(edit, "Sub", one->value, step, &out[i]);
+#endif
     if (failed) return failed;
 #ifdef FAULT_VALUE
     out[i] = 0;

@@ -15,6 +15,7 @@ import jumps
 import machine_paths
 import operator_names
 import pytest
+import quoted
 import readmes
 import terminal
 import tested
@@ -32,6 +33,7 @@ GATES = [
     jumps,
     machine_paths,
     operator_names,
+    quoted,
     readmes,
     terminal,
     tested,

@@ -24,7 +24,7 @@ def files(root: Path) -> list[Path]:
     return sorted(
         path
         for path in found
-        if not NOT_OURS & set(path.parts)
+        if not NOT_OURS & set(path.parts[:-1])
         and (root / path).is_file()
         and not (root / path).is_symlink()
     )

@@ -4,8 +4,6 @@
 
 #include <deque>
 
-#include "tenon/half.hpp"
-
 #include "call.hpp"
 
 namespace tenon::arrays {
@@ -88,11 +86,7 @@ void store_whole(void* data, bool is_unsigned, int64_t i, const Json& number) {
 
 void store(void* data, uint32_t dtype, int64_t i, const Json& number) {
   double real = number.is_boolean() ? number.get<bool>() : number.get<double>();
-  if (dtype == TN_BF16) {
-    static_cast<uint16_t*>(data)[i] = bfloat_of_float(static_cast<float>(real));
-  } else if (dtype == TN_F16) {
-    static_cast<uint16_t*>(data)[i] = half_of_float(static_cast<float>(real));
-  } else if ((dtype == TN_I64 || dtype == TN_U64) && number.is_number_integer()) {
+  if ((dtype == TN_I64 || dtype == TN_U64) && number.is_number_integer()) {
     store_whole(data, dtype == TN_U64, i, number);
   } else {
     cxx::store_number(data, dtype, i, real);

@@ -9,6 +9,14 @@ namespace {
 
 using cxx::cat, cxx::invalid;
 
+// The size that x has at axis i, for a dim that names it.
+void check_kept(const Value& x, size_t i, const Json& dim, const Json& dims) {
+  bool is_there = i < x.dims.size() && x.dims[i] < 0;
+  if (!is_there || (dim.is_string() && dim != x.symbols[i]))
+    invalid(cat("reshape: shape: expected one symbolic size or -1, and others where ", x.text(),
+                " has them, got ", cxx::dump(dims)));
+}
+
 // Sizes for Reshape. A symbolic size is what is left over, or, where that is taken or there are
 // several, the size that x has at this axis: ONNX's 0. Where all sizes of x are known, no text is
 // one.
@@ -20,18 +28,21 @@ Values reshaped(Call& c) {
   auto is_symbol = [&](const Json& dim) { return (dim.is_string() && !is_known) || dim.is_null(); };
   int64_t symbols = std::count_if(dims.begin(), dims.end(), is_symbol);
   bool has_rest = std::find(dims.begin(), dims.end(), Json(-1)) != dims.end();
+  bool keeps = symbols > 1 || (symbols == 1 && has_rest);
   std::vector<int64_t> sizes;
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (!is_symbol(dims[i]) && !is_whole(dims[i]))
-      invalid(cat("reshape: shape: expected whole numbers, got ", cxx::dump(dims[i])));
-    bool is_kept = is_symbol(dims[i]) && (symbols > 1 || has_rest);
-    if (is_kept &&
-        (i >= x.dims.size() || x.dims[i] >= 0 || (dims[i].is_string() && dims[i] != x.symbols[i])))
-      invalid(cat("reshape: shape: expected one symbolic size or -1, and others where ", x.text(),
-                  " has them, got ", cxx::dump(dims)));
-    sizes.push_back(is_kept ? 0 : is_symbol(dims[i]) ? -1 : dims[i].get<int64_t>());
+    const Json& dim = dims[i];
+    if (!is_symbol(dim)) {
+      if (!is_whole(dim))
+        invalid(cat("reshape: shape: expected whole numbers, got ", cxx::dump(dim)));
+      sizes.push_back(dim.get<int64_t>());
+    } else if (keeps) {
+      check_kept(x, i, dim, dims);
+      sizes.push_back(0);
+    } else {
+      sizes.push_back(-1);
+    }
   }
-  bool keeps = symbols > 1 || (symbols == 1 && has_rest);
   return node("Reshape", {x, c.graph.integers(sizes)}, {{"allowzero", keeps ? 0 : 1}});
 }
 

@@ -37,6 +37,10 @@ struct Flags {
 
 struct Counts {
   int passed = 0, failed = 0, skipped = 0;
+  void add(const Json& result) {
+    (result == "passed" ? passed : result == "failed" ? failed : skipped) += 1;
+  }
+  int all() const { return passed + failed + skipped; }
 };
 
 SessionPtr open(const Tool& tool, const fs::path& file) {
@@ -209,13 +213,10 @@ Json check_apart(const Tool& tool, const Flags& flags, const Json& component) {
   return results;
 }
 
-void show(const std::string& id, const std::string& role, const Json& results, Counts* counts) {
+void show(const std::string& id, const std::string& role, const Json& results) {
   std::string text = cat(id, "  (", role, ")\n");
   for (const Json& one : results) {
     std::string result = one["result"], why = one["why"];
-    (result == "passed"   ? counts->passed
-     : result == "failed" ? counts->failed
-                          : counts->skipped) += 1;
     text += cat("  ", result, "  ", one["check"].get<std::string>(), why.empty() ? "" : ": ", why,
                 "\n");
   }
@@ -247,12 +248,9 @@ void check_file(const Tool& tool, const Flags& flags) {
                    {"checks", check_apart(tool, flags, component)}});
   Counts counts;
   for (const Json& one : all) {
-    if (flags.json.json) {
-      for (const Json& result : one["checks"])
-        counts.failed += result["result"] == "failed";
-    } else {
-      show(one["component"], one["role"], one["checks"], &counts);
-    }
+    for (const Json& result : one["checks"])
+      counts.add(result["result"]);
+    if (!flags.json.json) show(one["component"], one["role"], one["checks"]);
   }
   if (!flags.junit.empty()) check::write_junit(flags.junit, all);
   if (flags.json.json)
@@ -261,7 +259,7 @@ void check_file(const Tool& tool, const Flags& flags) {
     print(
         cat(counts.passed, " passed, ", counts.failed, " failed, ", counts.skipped, " skipped\n"));
   if (counts.failed > 0)
-    throw Error(TN_FAILED_PRECONDITION, cat(flags.file, ": ", counts.failed, " checks failed"));
+    throw Error(TN_FAILED_PRECONDITION, cat(flags.file, ": ", counts.failed, " of ", counts.all(), " checks failed"));
 }
 
 }  // namespace

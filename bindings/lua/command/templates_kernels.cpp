@@ -70,7 +70,10 @@ struct @Class@ {
                            const DLTensor& in,
                            const DLTensor& out,
                            const tenon::Cancel& cancel) {
+    uint32_t kind = in.dtype.code;
     if (how > TN_REDUCE_MAX) return tenon::invalid("how: expected one of TN_REDUCE_*");
+    if (how == TN_REDUCE_MEAN && kind != kDLFloat && kind != kDLBfloat)
+      return tenon::invalid("in: expected floating point, which has a mean");
     TN_CHECK(cancel.check());
     std::memcpy(tenon::data_of<char>(out), tenon::data_of<const char>(in), size_of(in));
     return {};

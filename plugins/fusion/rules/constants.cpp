@@ -110,25 +110,40 @@ class Candidates {
     if (!row || (row->traits & kImpure) != 0 || is_quantization(node)) return false;
     if (!row->ref && row->expr.len == 0 && !row->decompose) return false;
     if (!settings_.covers(node) || node.n_inputs() == 0) return false;
-    uint64_t bytes = 0;
+    return reads_constants(node) && makes_tensors(node) &&
+           bytes_made(node) <= bytes_saved(node) + static_cast<uint64_t>(settings_.max_bytes);
+  }
+  // A weight that is to be trained is a constant until then: what is decided by it is not known.
+  bool is_open(uint32_t dtype) const { return settings_.integers_only && is_float(dtype); }
+  bool reads_constants(Node node) const {
+    return std::ranges::all_of(node.inputs(), [this](Value input) {
+      if (!input) return true;
+      bool is_known = input.is_constant() || computed_.count(input.id) != 0;
+      return is_known && !is_open(input.dtype());
+    });
+  }
+  bool makes_tensors(Node node) const {
+    return std::ranges::all_of(node.outputs(), [this](Value output) {
+      if (!output) return true;
+      Type type = output.type();
+      return type.kind == TN_KIND_TENSOR && !is_open(type.dtype);
+    });
+  }
+  static uint64_t bytes_made(Node node) {
+    uint64_t sum = 0;
+    for (Value output : node.outputs())
+      if (output) sum += bytes_known(output);
+    return sum;
+  }
+  // Of what goes with the node: a constant that others read as well stays.
+  uint64_t bytes_saved(Node node) const {
+    uint64_t sum = 0;
     for (Value input : node.inputs()) {
       if (!input) continue;
-      // A weight that is to be trained is a constant until then: what is decided by it is not
-      // known.
-      if (settings_.integers_only && is_float(input.dtype())) return false;
-      if (!input.is_constant() && computed_.count(input.id) == 0) return false;
       bool stays = input.is_constant() && input.consumer_count() > 1;
-      if (!stays || !settings_.keeps_shared) bytes += bytes_known(input);
+      if (!stays || !settings_.keeps_shared) sum += bytes_known(input);
     }
-    uint64_t made = 0;
-    for (Value output : node.outputs()) {
-      if (!output) continue;
-      Type type = output.type();
-      if (type.kind != TN_KIND_TENSOR) return false;
-      if (settings_.integers_only && is_float(type.dtype)) return false;
-      made += bytes_known(output);
-    }
-    return made <= bytes + static_cast<uint64_t>(settings_.max_bytes);
+    return sum;
   }
   static uint64_t bytes_known(Value value) {
     Type type = value.type();

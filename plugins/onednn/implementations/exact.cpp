@@ -57,7 +57,8 @@ std::optional<double> number_of(const Value& value) {
   if (value.type == ElementType::kF64) return *static_cast<const double*>(value.data);
   const bool is_integer = value.type == ElementType::kI64 || value.type == ElementType::kI32;
   const int64_t number = is_integer ? integer_at(value.data, value.type, 0) : INT64_MAX;
-  if (std::abs(number) > (int64_t{1} << 53)) return std::nullopt;
+  constexpr int64_t kMost = int64_t{1} << 53;
+  if (number < -kMost || number > kMost) return std::nullopt;
   return static_cast<double>(number);
 }
 

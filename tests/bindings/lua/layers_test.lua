@@ -44,6 +44,9 @@ local loaded = nn.load(built(1), built(2))
 assert(values(loaded)[1] == values(built(2))[1])
 fails("expected 0.bias among", function() nn.load(nn.build(nn.Sequential(nn.Linear(2)), input), built(2)) end)
 
+fails("inputs: expected a list of { name = ..., shape = ... }, in the order of the arguments, got a table with the key 'x'",
+  function() nn.build(nn.Linear(2), { x = { "N", 3 } }) end)
+fails("input 0: expected a value, it is left out", function() nn.build(function(x) return nn.Linear(2)(nil) end, input) end)
 fails("nn: expected one of", function() return nn.Linaer end)
 fails("GlobalAvgPool", function() return nn.Linaer end)
 fails("nn.init: expected one of", function() return nn.init.hee end)

@@ -12,6 +12,11 @@ assert(#x == 6 and x[4] == 4 and x[7] == nil)
 assert(tn.json(x:shape()) == "[2,3]" and x:dtype() == "float32")
 assert(tn.json(x:rows(2, 2):values()) == "[4.0,5.0,6.0]")
 assert(tn.tensor({ 1, -2 }, "int8")[2] == -2)
+for _, kind in ipairs({ "float16", "bfloat16" }) do
+  local halves = tn.tensor({ 1.5, -0.25, 3000.7 }, kind)
+  assert(halves[1] == 1.5 and halves[2] == -0.25)
+  assert(halves[3] == (kind == "float16" and 3000 or 3008)) -- to the nearest that it has
+end
 assert(#tn.zeros({ 2, 0 }) == 0)
 
 local noise, sum, squares = tn.normal({ 100, 10 }, 0.5, 7), 0, 0

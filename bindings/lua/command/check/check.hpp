@@ -66,6 +66,9 @@ class Report {
 inline void require(bool kept, const std::string& why) {
   if (!kept) broken(why);
 }
+// The host answers in the place of a function that the component's table lacks: that is no refusal
+// of the component's own, but the fault.
+void require_provided(const std::string& failure);
 // The failure that a call must answer with; that it succeeded is the fault.
 int32_t code_of(tn_status* answer);
 void must_fail(tn_status* answer, const std::string& what);
@@ -88,8 +91,12 @@ cxx::Model parse_model(const SessionPtr& session, std::string_view text);
 // Small graphs with many of the forms that passes and backends meet: name and text.
 const std::vector<std::pair<std::string, std::string>>& zoo();
 
-// What transforms make of the operator `row`; sample: a graph of one random node for a seed.
+// A random graph for a seed.
 using SampleOf = std::function<cxx::Model(uint64_t seed)>;
+// Gradients of this order against differences; wrt: indices of the inputs, NULL: all of a float
+// type.
+void check_gradient(const SampleOf& sample, int order, const Json& wrt = nullptr);
+// What transforms make of the operator `row`, whose samples are graphs of one node.
 void check_transforms(const std::string& name,
                       const tn_op* row,
                       const SampleOf& sample,

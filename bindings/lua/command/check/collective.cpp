@@ -38,6 +38,15 @@ class Rank {
     DLTensor to = *out->view();
     return table->all_reduce(self, cxx::str("reduce"), how, in.view(), &to, nullptr);
   }
+  // Of one type, by a name that it may not know.
+  tn_status* reduce_as(uint32_t dtype, uint32_t how, cxx::Tensor* out) const {
+    cxx::Tensor in = cxx::Tensor::zeros(session_, dtype, {kCount});
+    for (int64_t i = 0; i < kCount; ++i)
+      in.set(i, static_cast<double>(i + rank));
+    *out = cxx::Tensor::zeros(session_, dtype, {kCount});
+    DLTensor to = *out->view();
+    return table->all_reduce(self, cxx::str("types"), how, in.view(), &to, nullptr);
+  }
   tn_status* gather(cxx::Tensor* out) const {
     cxx::Tensor in = floats({kCount}, rank);
     *out = floats({ranks, kCount}, -99);
@@ -88,6 +97,21 @@ void works(const Rank& rank) {
     expect(out, i, last + static_cast<double>(i), "broadcast");
 }
 
+// A group is broken after a failure, so each type has one of its own.
+void each_type(Subject& subject) {
+  for (uint32_t dtype : {TN_F64, TN_F16, TN_BF16, TN_I32, TN_I64, TN_U8, TN_BOOL}) {
+    Rank rank(subject, subject.options);
+    cxx::Tensor out;
+    std::string type = cxx::dtype_name(dtype);
+    if (tn_status* failed = rank.reduce_as(dtype, TN_REDUCE_MAX, &out)) {
+      must_fail(failed, type);
+      continue;
+    }
+    for (int64_t i = 0; i < kCount; ++i)
+      expect(out, i, dtype == TN_BOOL ? i > 0 : static_cast<double>(i), type.c_str());
+  }
+}
+
 // body on a thread for each rank; the first failure is thrown.
 void on_threads(Subject& subject,
                 const std::string& group,
@@ -124,11 +148,16 @@ void check_collective(Subject& subject, Report& report) {
     Rank rank(subject, subject.options);
     if (rank.ranks != 1) throw Skipped{cat("it is one of ", rank.ranks, " ranks")};
     works(rank);
+    each_type(subject);
   });
   report.check("what cannot be", [&] {
-    Rank rank(subject, subject.options);
     cxx::Tensor out;
-    must_fail(rank.send(rank.ranks, &out), "broadcast of a rank that there is not");
+    Rank sender(subject, subject.options);
+    must_fail(sender.send(sender.ranks, &out), "broadcast of a rank that there is not");
+    Rank reducer(subject, subject.options);
+    must_fail(reducer.reduce(99, kCount, &out), "all_reduce by a rule that there is not");
+    Rank whole(subject, subject.options);
+    must_fail(whole.reduce_as(TN_I32, TN_REDUCE_MEAN, &out), "the mean of integers");
   });
   Json options = subject.schema.value("properties", Json::object());
   bool has_threads =

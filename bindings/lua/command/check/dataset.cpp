@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A data set: batches have the fields that it declares, the same index and seed give the same
-// bytes, and an index that it does not have is an error.
+// bytes on any thread, another index another sample, and an index that it does not have is an
+// error.
 #include "tenon/role/dataset.h"
 
 #include <cstring>
+#include <numeric>
+#include <thread>
 
 #include "tenon/cxx/dataset.hpp"
 
@@ -56,6 +59,53 @@ void fits(const std::vector<cxx::Tensor>& got, const Fields& fields, int64_t n) 
   }
 }
 
+std::string bytes_of(const std::vector<cxx::Tensor>& batch) {
+  std::string all;
+  for (const cxx::Tensor& field : batch)
+    all.append(static_cast<const char*>(field.data()), field.bytes());
+  return all;
+}
+
+// The first samples, and the same ones the other way round: the bytes are others, unless all
+// samples are alike.
+void follows_the_index(const Subject& subject, const Opened& set) {
+  std::vector<uint64_t> index(std::min<uint64_t>(samples_of(set), 8));
+  std::iota(index.begin(), index.end(), 0);
+  std::vector<uint64_t> back(index.rbegin(), index.rend());
+  std::vector<cxx::Tensor> there = batch(subject, set, index);
+  if (bytes_of(there) != bytes_of(batch(subject, set, back))) return;
+  for (const cxx::Tensor& field : there) {
+    size_t one = field.bytes() / index.size();
+    const char* data = static_cast<const char*>(field.data());
+    for (size_t i = 1; i < index.size(); ++i)
+      require(
+          std::memcmp(data, data + i * one, one) == 0,
+          cat("samples 0 to ", index.size() - 1, " and back: expected other bytes, got the same"));
+  }
+}
+
+void from_many_threads(const Subject& subject, const Opened& set) {
+  constexpr int kThreads = 4, kRounds = 16;
+  std::vector<uint64_t> index{samples_of(set) - 1, 0};
+  std::string want = bytes_of(batch(subject, set, index));
+  std::vector<std::string> failures(kThreads);
+  std::vector<std::thread> threads;
+  for (std::string& failure : failures)
+    threads.emplace_back([&] {
+      try {
+        for (int round = 0; round < kRounds; ++round)
+          require(bytes_of(batch(subject, set, index)) == want,
+                  "a batch beside others: expected the same bytes, got other ones");
+      } catch (const std::exception& thrown) {
+        failure = thrown.what();
+      }
+    });
+  for (std::thread& thread : threads)
+    thread.join();
+  for (const std::string& failure : failures)
+    require(failure.empty(), failure);
+}
+
 }  // namespace
 
 void check_dataset(Subject& subject, Report& report) {
@@ -75,6 +125,16 @@ void check_dataset(Subject& subject, Report& report) {
         require(std::memcmp(got[i].data(), again[i].data(), got[i].bytes()) == 0,
                 "the same index and seed gave other bytes");
     }
+  });
+  report.check("order", [&] {
+    Opened set(subject);
+    if (samples_of(set) < 2) throw Skipped{"it has less than two samples"};
+    follows_the_index(subject, set);
+  });
+  report.check("from many threads", [&] {
+    Opened set(subject);
+    if (samples_of(set) == 0) throw Skipped{"it has no samples"};
+    from_many_threads(subject, set);
   });
   report.check("buffers", [&] {
     Opened set(subject);

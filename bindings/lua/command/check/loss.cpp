@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loss: writes a float scalar for targets of some kind, and the graph keeps its rules; what it is
-// not for is answered.
+// A loss: writes a float scalar for targets of some kind, with a gradient that is its slope, and
+// the graph keeps its rules; what it is not for is answered.
 #include "tenon/role/loss.h"
 
 #include <cmath>
@@ -51,8 +51,11 @@ class Training {
     require(out != 0, "build: expected a value, got 0");
     edit.output("loss", out);
     edit.commit();
+    require(model_.outputs().size() == 1,
+            "build: expected the graph's outputs to stay as they were");
     return nullptr;
   }
+  cxx::Model take() { return std::move(model_); }
   void is_a_finite_scalar() {
     cxx::Port port = model_.outputs().front();
     require(port.ranked && port.dims.empty(),
@@ -61,11 +64,23 @@ class Training {
     std::vector<cxx::Tensor> in;
     for (const cxx::Port& one : model_.inputs())
       in.push_back(random_tensor(subject_.session, one.dtype, one.dims, random));
-    double value = cxx::Plan(model_, {{"backend", "reference"}}).run(in)[0].at(0);
-    require(std::isfinite(value), cat("the loss: expected a finite number, got ", value));
+    cxx::Plan plan(model_, {{"backend", "reference"}});
+    double of_scores = plan.run(in)[0].at(0);
+    as_probabilities(&in);
+    double of_probabilities = plan.run(in)[0].at(0);
+    require(std::isfinite(of_scores) || std::isfinite(of_probabilities),
+            cat("the loss: expected a finite number, got ", of_scores,
+                " for scores from -2 to 2 and ", of_probabilities, " for ones from 0.1 to 0.9"));
   }
 
  private:
+  // Floats of -2 to 2, as random_tensor gives them, as ones of 0.1 to 0.9.
+  static void as_probabilities(std::vector<cxx::Tensor>* in) {
+    for (cxx::Tensor& one : *in)
+      for (int64_t i = 0; cxx::is_float(one.dtype()) && i < one.size(); ++i)
+        one.set(i, 0.5 + one.at(i) / 5);
+  }
+
   const Subject& subject_;
   Made<tn_loss> loss_;
   cxx::Model model_;
@@ -88,6 +103,24 @@ void check_loss(Subject& subject, Report& report) {
       fits = true;
     }
     if (!fits) throw Skipped{cat("it is not for scores of ten classes: ", why)};
+  });
+  report.check("gradient", [&] {
+    bool is_taken = false;
+    for (const Target& target : kTargets) {
+      Training training(subject);
+      if (tn_status* failed = training.build(target, 1)) {
+        must_fail(failed, target.name);
+        continue;
+      }
+      auto sample = [&](uint64_t) {
+        Training another(subject);
+        cxx::check(another.build(target, 1));
+        return another.take();
+      };
+      check_gradient(sample, 1, Json::array({0}));
+      is_taken = true;
+    }
+    if (!is_taken) throw Skipped{"it is not for scores of ten classes"};
   });
   report.check("nothing predicted", [&] {
     for (const Target& target : kTargets) {

@@ -30,6 +30,23 @@ struct Watching : Made<tn_observer> {
   }
 };
 
+void expect_near(const tn_range& got, const tn_range& want, const std::string& what) {
+  double most = 0.1 * (want.high - want.low);
+  require(std::fabs(got.low - want.low) <= most && std::fabs(got.high - want.high) <= most,
+          cat(what, ": expected about ", want.low, " to ", want.high, ", got ", got.low, " to ",
+              got.high));
+}
+
+// The range of -15/8 to 14/8, which every float type has exactly.
+tn_range steps_of(const Subject& subject, uint32_t dtype) {
+  Watching one(subject);
+  cxx::Tensor steps = cxx::Tensor::zeros(subject.session, dtype, {30});
+  for (int64_t i = 0; i < steps.size(); ++i)
+    steps.set(i, static_cast<double>(i - 15) / 8);
+  one.observe(steps);
+  return one.range();
+}
+
 void counts(const Subject& subject, std::mt19937_64& random) {
   Watching one(subject);
   cxx::Tensor data = random_tensor(subject.session, TN_F32, {40, 5}, random);
@@ -47,6 +64,19 @@ void counts(const Subject& subject, std::mt19937_64& random) {
   require(range.low >= -1.01 * most && range.high <= 1.01 * most,
           cat("numbers within ", -most, "..", most, ": expected a range within, got ", range.low,
               " to ", range.high));
+  require(range.high - range.low >= 0.1 * most,
+          cat("numbers within ", -most, "..", most, ": expected a tenth of it at least, got ",
+              range.low, " to ", range.high));
+}
+
+// Quantizers give these to every observer.
+void takes_what_every_one_takes(const Subject& subject) {
+  for (int bits : {4, 8})
+    for (bool symmetric : {false, true}) {
+      Json options = subject.options;
+      options.update({{"bits", bits}, {"symmetric", symmetric}});
+      subject.make(options);
+    }
 }
 
 void joined(const Subject& subject, std::mt19937_64& random) {
@@ -61,11 +91,7 @@ void joined(const Subject& subject, std::mt19937_64& random) {
   tn_range want = whole.range(), got = first.range();
   require(got.seen == want.seen,
           cat("two states joined: expected ", want.seen, " numbers, got ", got.seen));
-  double width = want.high - want.low;
-  require(std::fabs(got.low - want.low) <= 0.1 * width &&
-              std::fabs(got.high - want.high) <= 0.1 * width,
-          cat("two states joined: expected about ", want.low, " to ", want.high, ", got ", got.low,
-              " to ", got.high));
+  expect_near(got, want, "two states joined");
 }
 
 // Bytes that are no state are refused, and what was seen before stays.
@@ -100,6 +126,7 @@ void hostile(const Subject& subject, std::mt19937_64& random) {
 
 void check_observer(Subject& subject, Report& report) {
   std::mt19937_64 random(7);
+  report.check("bits and symmetric", [&] { takes_what_every_one_takes(subject); });
   report.check("buffers", [&] {
     Watching one(subject);
     GuardedTensor data(*random_tensor(subject.session, TN_F32, {4, 16}, random).view());
@@ -123,11 +150,12 @@ void check_observer(Subject& subject, Report& report) {
     one.range();
   });
   report.check("float types", [&] {
+    tn_range want = steps_of(subject, TN_F32);
     for (uint32_t dtype : {TN_F16, TN_BF16, TN_F64}) {
-      Watching one(subject);
-      one.observe(cxx::Tensor::zeros(subject.session, dtype, {30}));
-      require(one.range().seen == 30,
-              cat("30 numbers of ", cxx::dtype_name(dtype), ": expected this count"));
+      tn_range got = steps_of(subject, dtype);
+      std::string what = cat("30 numbers of ", cxx::dtype_name(dtype));
+      require(got.seen == 30, cat(what, ": expected this count, got ", got.seen));
+      expect_near(got, want, what);
     }
   });
   report.check("merge", [&] { joined(subject, random); });

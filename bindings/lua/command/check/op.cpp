@@ -68,6 +68,17 @@ class Row {
   const tn_op* raw() const { return row_; }
 
  private:
+  static constexpr int64_t kEntries = 3;  // of a batch
+
+  Model with_gradients(const Model& plain, uint64_t seed, std::vector<size_t>* positions) const;
+  double slope(const Model& plain,
+               const Tensors& point,
+               size_t p,
+               const Tensor& way,
+               std::span<const Tensor> cotangents) const;
+  std::optional<Model> batched(const Model& plain,
+                               uint64_t seed,
+                               std::vector<uint8_t>* out_batched) const;
   // A row that is an expression needs no sample: inputs of one shape will do.
   tn_status* pointwise(const Edit& edit, uint64_t seed, tn_node_id* out) const {
     tn_status* last = nullptr;
@@ -135,63 +146,77 @@ void answered(tn_status* answer) {
   }
 }
 
+// The sample with the row's gradients as further outputs and cotangents as further inputs;
+// positions: which input of the sample each gradient is of.
+Model Row::with_gradients(const Model& plain, uint64_t seed, std::vector<size_t>* positions) const {
+  std::vector<cxx::Port> ports = plain.inputs(), results = plain.outputs();
+  return sample(seed, [&](Edit& edit, tn_node_id node) {
+    std::vector<tn_value_id> in = edit.ends(node, TN_LIST_INPUTS), cotangents;
+    for (size_t i = 0; i < results.size(); ++i)
+      cotangents.push_back(edit.input(cat("g", i), results[i].dtype, results[i].dims));
+    auto is_input = [&](size_t p, size_t i) {
+      return session_->graph->value_at(edit.graph(), TN_LIST_INPUTS, p, 0) == in[i];
+    };
+    std::vector<uint8_t> wanted(in.size());
+    std::vector<tn_value_id> gradients(in.size());
+    for (size_t i = 0; i < in.size(); ++i)
+      for (size_t p = 0; p < ports.size(); ++p)
+        wanted[i] |= cxx::is_float(ports[p].dtype) && is_input(p, i);
+    answered(row_->vjp(row_->self, edit.raw(), node, cotangents.data(), wanted.data(),
+                       gradients.data()));
+    for (size_t i = 0; i < in.size(); ++i) {
+      require(wanted[i] || gradients[i] == 0, "a gradient that was not asked for");
+      if (gradients[i] == 0) continue;
+      for (size_t p = 0; p < ports.size(); ++p)
+        if (is_input(p, i)) positions->push_back(p);
+      edit.output(cat("d", i), gradients[i]);
+    }
+  });
+}
+
+// How fast the results, weighted by cotangents, change when input p moves along `way` from `point`.
+double Row::slope(const Model& plain,
+                  const Tensors& point,
+                  size_t p,
+                  const Tensor& way,
+                  std::span<const Tensor> cotangents) const {
+  constexpr double kStep = 1e-3;
+  auto moved = [&](double by) {
+    Tensors at = point;
+    at[p] = Tensor::copy_of(session_, *point[p].view());
+    for (int64_t i = 0; i < way.size(); ++i)
+      at[p].set(i, at[p].at(i) + by * way.at(i));
+    Tensors out = run(plain, at);
+    double sum = 0;
+    for (size_t i = 0; i < out.size(); ++i)
+      sum += dot(out[i], cotangents[i]);
+    return sum;
+  };
+  return (moved(kStep) - moved(-kStep)) / (2 * kStep);
+}
+
 // Moves along a random direction: by finite differences, and by the gradient. Only gradients of the
 // input's own shape are looked at; those that broadcast are summed by the caller.
 void Row::differentiates() const {
   for (uint64_t seed = first_; seed < end_; ++seed) {
     Model plain = sample(seed);
     size_t n_in = plain.inputs().size(), n_out = plain.outputs().size();
-    std::vector<cxx::Port> results = plain.outputs();
-    bool has_slopes = std::all_of(results.begin(), results.end(),
-                                  [](const cxx::Port& port) { return cxx::is_float(port.dtype); });
+    bool has_slopes = std::ranges::all_of(
+        plain.outputs(), [](const cxx::Port& port) { return cxx::is_float(port.dtype); });
     if (!has_slopes) continue;  // its results are steps
-    std::vector<size_t> position;
-    Model model = sample(seed, [&](Edit& edit, tn_node_id node) {
-      std::vector<tn_value_id> in = edit.ends(node, TN_LIST_INPUTS), cotangents;
-      for (size_t i = 0; i < n_out; ++i)
-        cotangents.push_back(
-            edit.input(cat("g", i), plain.outputs()[i].dtype, plain.outputs()[i].dims));
-      std::vector<uint8_t> wanted(in.size());
-      std::vector<tn_value_id> gradients(in.size());
-      std::vector<cxx::Port> ports = plain.inputs();
-      for (size_t i = 0; i < in.size(); ++i)
-        for (size_t p = 0; p < n_in; ++p)
-          wanted[i] |= cxx::is_float(ports[p].dtype) &&
-                       session_->graph->value_at(edit.graph(), TN_LIST_INPUTS, p, 0) == in[i];
-      answered(row_->vjp(row_->self, edit.raw(), node, cotangents.data(), wanted.data(),
-                         gradients.data()));
-      for (size_t i = 0; i < in.size(); ++i) {
-        require(wanted[i] || gradients[i] == 0, "a gradient that was not asked for");
-        if (gradients[i] == 0) continue;
-        for (size_t p = 0; p < n_in; ++p)
-          if (session_->graph->value_at(edit.graph(), TN_LIST_INPUTS, p, 0) == in[i])
-            position.push_back(p);
-        edit.output(cat("d", i), gradients[i]);
-      }
-    });
-    Tensors given = inputs(model, seed);
-    Tensors got = run(model, given);
-    Tensors point(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(n_in));
-    for (size_t k = 0; k < position.size(); ++k) {
+    std::vector<size_t> positions;
+    Model model = with_gradients(plain, seed, &positions);
+    Tensors given = inputs(model, seed), got = run(model, given);
+    auto cotangents = given.begin() + static_cast<std::ptrdiff_t>(n_in);
+    Tensors point(given.begin(), cotangents);
+    for (size_t k = 0; k < positions.size(); ++k) {
       const Tensor& gradient = got[n_out + k];
-      size_t p = position[k];
+      size_t p = positions[k];
       if (gradient.text() != point[p].text()) continue;
       std::mt19937_64 random(seed + 100);
       Tensor way = random_tensor(session_, point[p].dtype(),
                                  {point[p].shape().begin(), point[p].shape().end()}, random);
-      auto moved = [&](double by) {
-        Tensors at = point;
-        at[p] = Tensor::copy_of(session_, *point[p].view());
-        for (int64_t i = 0; i < way.size(); ++i)
-          at[p].set(i, at[p].at(i) + by * way.at(i));
-        Tensors out = run(plain, at);
-        double sum = 0;
-        for (size_t i = 0; i < n_out; ++i)
-          sum += dot(out[i], given[n_in + i]);
-        return sum;
-      };
-      constexpr double kStep = 1e-3;
-      double want = (moved(kStep) - moved(-kStep)) / (2 * kStep), is = dot(gradient, way);
+      double want = slope(plain, point, p, way, {cotangents, n_out}), is = dot(gradient, way);
       require(std::fabs(is - want) <= 0.03 * (1 + std::fabs(want)),
               cat("seed ", seed, ": gradient of input ", p, " along a direction: expected about ",
                   want, " (finite differences), got ", is));
@@ -199,55 +224,64 @@ void Row::differentiates() const {
   }
 }
 
+// The sample's node for kEntries examples at once, whose outputs come behind the sample's own.
+// out_batched: which of them have an entry for each; false where the node reads no input.
+std::optional<Model> Row::batched(const Model& plain,
+                                  uint64_t seed,
+                                  std::vector<uint8_t>* out_batched) const {
+  size_t n_in = plain.inputs().size(), n_out = plain.outputs().size();
+  bool is_read = false;  // by the node itself: a sample may have nodes in front of it
+  Model model = sample(seed, [&](Edit& edit, tn_node_id node) {
+    std::vector<tn_value_id> in = edit.ends(node, TN_LIST_INPUTS), out(n_out);
+    std::vector<uint8_t> batched(in.size());
+    for (size_t p = 0; p < n_in; ++p) {
+      tn_value_id own = session_->graph->value_at(edit.graph(), TN_LIST_INPUTS, p, 0);
+      cxx::Port port = plain.inputs()[p];
+      port.dims.insert(port.dims.begin(), kEntries);
+      tn_value_id wide = edit.input(cat("b", p), port.dtype, port.dims);
+      for (size_t i = 0; i < in.size(); ++i)
+        if (in[i] == own) in[i] = wide, batched[i] = 1;
+    }
+    is_read = std::find(batched.begin(), batched.end(), 1) != batched.end();
+    if (!is_read) return;
+    answered(row_->batch(row_->self, edit.raw(), node, in.data(), batched.data(), out.data(),
+                         out_batched->data()));
+    for (size_t i = 0; i < n_out; ++i)
+      edit.output(cat("b", i), out[i]);
+  });
+  return is_read ? std::optional(std::move(model)) : std::nullopt;
+}
+
+// Part `entry` of a tensor of such parts, one behind the other.
+Tensor part_of(const Tensor& all, const Tensor& like, int64_t entry) {
+  Tensor part =
+      Tensor::zeros(all.session(), like.dtype(), {like.shape().begin(), like.shape().end()});
+  for (int64_t i = 0; i < part.size(); ++i)
+    part.set(i, all.at(entry * part.size() + i));
+  return part;
+}
+
 // Three entries at once against one after the other.
 void Row::batches() const {
-  constexpr int64_t kEntries = 3;
   for (uint64_t seed = first_; seed < end_; ++seed) {
     Model plain = sample(seed);
     size_t n_in = plain.inputs().size(), n_out = plain.outputs().size();
     if (n_in == 0) continue;
     std::vector<uint8_t> out_batched(n_out);
-    bool is_read = false;  // by the node itself: a sample may have nodes in front of it
-    Model model = sample(seed, [&](Edit& edit, tn_node_id node) {
-      std::vector<tn_value_id> in = edit.ends(node, TN_LIST_INPUTS), out(n_out);
-      std::vector<uint8_t> batched(in.size());
-      for (size_t p = 0; p < n_in; ++p) {
-        tn_value_id own = session_->graph->value_at(edit.graph(), TN_LIST_INPUTS, p, 0);
-        cxx::Port port = plain.inputs()[p];
-        port.dims.insert(port.dims.begin(), kEntries);
-        tn_value_id wide = edit.input(cat("b", p), port.dtype, port.dims);
-        for (size_t i = 0; i < in.size(); ++i)
-          if (in[i] == own) in[i] = wide, batched[i] = 1;
-      }
-      is_read = std::find(batched.begin(), batched.end(), 1) != batched.end();
-      if (!is_read) return;
-      answered(row_->batch(row_->self, edit.raw(), node, in.data(), batched.data(), out.data(),
-                           out_batched.data()));
-      for (size_t i = 0; i < n_out; ++i)
-        edit.output(cat("b", i), out[i]);
-    });
-    if (!is_read) continue;
-    Tensors given = inputs(model, seed), got = run(model, given);
+    std::optional<Model> model = batched(plain, seed, &out_batched);
+    if (!model) continue;
+    Tensors given = inputs(*model, seed), got = run(*model, given);
     for (int64_t entry = 0; entry < kEntries; ++entry) {
       Tensors one;
-      for (size_t p = 0; p < n_in; ++p) {
-        Tensor part = Tensor::zeros(session_, given[p].dtype(),
-                                    {given[p].shape().begin(), given[p].shape().end()});
-        for (int64_t i = 0; i < part.size(); ++i)
-          part.set(i, given[n_in + p].at(entry * part.size() + i));
-        one.push_back(part);
-      }
+      for (size_t p = 0; p < n_in; ++p)
+        one.push_back(part_of(given[n_in + p], given[p], entry));
       Tensors want = run(plain, one);
       for (size_t i = 0; i < n_out; ++i) {
         const Tensor& all = got[n_out + i];
-        int64_t offset = out_batched[i] ? entry * want[i].size() : 0;
         require(all.size() == want[i].size() * (out_batched[i] ? kEntries : 1),
                 cat("seed ", seed, ": batched output ", i, ": got ", all.text()));
-        Tensor part = Tensor::zeros(session_, want[i].dtype(),
-                                    {want[i].shape().begin(), want[i].shape().end()});
-        for (int64_t j = 0; j < part.size(); ++j)
-          part.set(j, all.at(offset + j));
-        same_numbers(part, want[i], cat("seed ", seed, ": entry ", entry, " of batch"), 1e-4);
+        same_numbers(part_of(all, want[i], out_batched[i] ? entry : 0), want[i],
+                     cat("seed ", seed, ": entry ", entry, " of batch"), 1e-4);
       }
     }
   }

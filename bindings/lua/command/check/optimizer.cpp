@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An optimizer: a new value of the same type for each parameter, states named after it, finite
-// numbers over some steps, and nothing at all where there is nothing to train.
+// numbers over some steps, steps that lead downhill, and nothing at all where there is nothing to
+// train.
 #include "tenon/role/optimizer.h"
 
 #include <cmath>
@@ -50,6 +51,24 @@ class Step {
   cxx::Model model_;
 };
 
+// Many small steps down a bowl: the gradient of sum(w^2) / 2 is w itself.
+void descends(const Subject& subject) {
+  constexpr int kSteps = 40;
+  constexpr double kRate = 0.01;
+  Step step(subject, 1);
+  cxx::Plan plan(step.model(), {{"backend", "reference"}});
+  std::mt19937_64 random(9);
+  cxx::Tensor rate = cxx::Tensor::zeros(subject.session, TN_F32, {});
+  rate.set(0, kRate);
+  cxx::Tensor w = random_tensor(subject.session, TN_F32, {3, 2}, random);
+  double first = dot(w, w);
+  for (int n = 0; n < kSteps; ++n)
+    w = plan.run({w, w, rate})[0];
+  require(dot(w, w) < first,
+          cat(kSteps, " steps of ", kRate, " down sum(w^2) / 2: expected less than ", first / 2,
+              ", got ", dot(w, w) / 2));
+}
+
 }  // namespace
 
 void check_optimizer(Subject& subject, Report& report) {
@@ -86,6 +105,7 @@ void check_optimizer(Subject& subject, Report& report) {
           require(std::isfinite(after.at(i)), cat("step ", n, ": got ", after.at(i)));
     }
   });
+  report.check("downhill", [&] { descends(subject); });
   report.check("nothing to train", [&] {
     Step step(subject, 0);
     cxx::Plan plan(step.model(), {{"backend", "reference"}});

@@ -42,6 +42,7 @@ void one_graph(const Subject& subject, const std::string& name, const std::strin
   Applied first = apply(subject, model);
   require(full_text(model) == before, cat(name, ": expected the input graph as it was"));
   require(first.failure.find("left an edit") == std::string::npos, cat(name, ": ", first.failure));
+  require_provided(first.failure);
   if (!first.model) return;  // it may refuse, with a reason that the status has
   cxx::check(model.services().verify(first.model->get()));
   require(first.report.empty() || Json::accept(first.report),

@@ -45,6 +45,7 @@ void answered(const Subject& subject, const fs::path& path) {
     cxx::check(model.services().verify(model.get()));
   } catch (const cxx::Error& failed) {
     require(*failed.what() != '\0', "expected a message, got a status without one");
+    require_provided(failed.what());
   }
 }
 

@@ -92,18 +92,32 @@ void Report::skip(const std::string& name, const std::string& why) {
   line({{"check", name}, {"result", "skipped"}, {"why", why}});
 }
 
-int32_t code_of(tn_status* answer) {
+void require_provided(const std::string& failure) {
+  require(failure.find("is not provided: the plugin was built without it") == failure.npos,
+          failure);
+}
+
+namespace {
+
+std::pair<int32_t, std::string> released(tn_status* answer) {
   int32_t code = tenon_status_code(answer);
+  std::string text(answer ? cxx::view(tenon_status_message(answer)) : std::string_view());
   tenon_status_release(answer);
-  return code;
+  require_provided(text);
+  return {code, std::move(text)};
+}
+
+}  // namespace
+
+int32_t code_of(tn_status* answer) {
+  return released(answer).first;
 }
 
 void must_fail(tn_status* answer, const std::string& what) {
   require(answer != nullptr, cat(what, ": expected a failure, got success"));
   // The whole text begins with who failed: what counts is what stands behind it.
-  std::string text(cxx::view(tenon_status_message(answer)));
+  std::string text = released(answer).second;
   bool has_message = !text.empty() && !text.ends_with(": ");
-  tenon_status_release(answer);
   require(has_message, cat(what, ": expected a message, got a status without one"));
 }
 

@@ -201,6 +201,11 @@ end
 -- f as a model. inputs: a list of { name = "x", shape = { "N", 1, 28, 28 } [, dtype = "float32"] }, one for each
 -- argument; a size that is known at run time is a name. Tensors that f uses become weights of the model.
 function tn.model(f, inputs)
+  local named = type(inputs) == "table" and next(inputs)
+  if type(inputs) ~= "table" or (named ~= nil and math.type(named) ~= "integer") then
+    fail("tn.model: inputs: expected a list of { name = ..., shape = ... }, in the order of the arguments, got ",
+      type(inputs) == "table" and "a table with the key '" .. tostring(named) .. "'" or type(inputs))
+  end
   return traced(function(trace)
     local given = {}
     for i, input in ipairs(inputs) do

@@ -24,11 +24,9 @@ const PointwiseOps& baseline_ops() {
   return *ops;
 }
 
-}  // namespace
-
-std::string PointwisePlan::check(const PointwiseSpec& spec) const {
+// These give nothing where all is well, else why not.
+std::string check_nodes(const PointwiseSpec& spec) {
   const PointwiseOps& ops = baseline_ops();
-  const uint64_t rank = spec.dims.size();
   if (spec.nodes.empty()) return "pointwise: expected at least one node, got none";
   for (uint32_t i = 0; i < spec.nodes.size(); ++i) {
     const tn_expr_node& node = spec.nodes[i];
@@ -46,6 +44,61 @@ std::string PointwisePlan::check(const PointwiseSpec& spec) const {
       if (operands[k] >= i) return where + "expected operands that are earlier nodes";
     }
   }
+  return {};
+}
+
+std::string check_edges(std::span<const PointwiseEdge> edges, uint64_t rank) {
+  for (const PointwiseEdge& edge : edges) {
+    if (edge.strides.size() != rank) return "pointwise: expected one stride per dimension";
+    if (!is_float_kernel_type(edge.type)) return "pointwise: expected a type of the float kernels";
+  }
+  return {};
+}
+
+// Axes of more than one element, from the outermost to the innermost of the first output.
+std::vector<uint64_t> ordered_axes(const PointwiseSpec& spec) {
+  std::vector<uint64_t> axes;
+  for (uint64_t d = 0; d < spec.dims.size(); ++d)
+    if (spec.dims[d] != 1) axes.push_back(d);
+  const std::vector<int64_t>& order = spec.outputs[0].strides;
+  std::stable_sort(axes.begin(), axes.end(),
+                   [&](uint64_t a, uint64_t b) { return order[a] > order[b]; });
+  return axes;
+}
+
+// Neighbours that every edge runs through without a gap, to be walked as one axis.
+std::vector<std::vector<uint64_t>> merged_axes(const PointwiseSpec& spec) {
+  std::vector<std::vector<uint64_t>> groups;
+  for (uint64_t axis : ordered_axes(spec)) {
+    auto is_seamless = [&](const PointwiseEdge& edge) {
+      return edge.strides[groups.back().back()] == edge.strides[axis] * spec.dims[axis];
+    };
+    const bool merges = !groups.empty() && std::ranges::all_of(spec.inputs, is_seamless) &&
+                        std::ranges::all_of(spec.outputs, is_seamless);
+    if (!merges) groups.emplace_back();
+    groups.back().push_back(axis);
+  }
+  return groups;
+}
+
+// By node: the last live node that reads it, or their number where it is a result.
+std::vector<uint64_t> last_uses(const Program& program) {
+  std::vector<uint64_t> last_use(program.nodes.size(), 0);
+  for (uint64_t i = 0; i < program.nodes.size(); ++i) {
+    const tn_expr_node& node = program.nodes[i];
+    const uint32_t operands[] = {node.a, node.b, node.c};
+    for (int k = 0; !program.dead[i] && k < arity(node.op); ++k)
+      last_use[operands[k]] = i;
+  }
+  for (uint32_t result : program.results)
+    last_use[result] = program.nodes.size();
+  return last_use;
+}
+
+}  // namespace
+
+std::string PointwisePlan::check(const PointwiseSpec& spec) const {
+  if (std::string why = check_nodes(spec); !why.empty()) return why;
   if (spec.outputs.empty() || spec.outputs.size() != spec.results.size()) {
     return "pointwise: expected one result node per output";
   }
@@ -53,45 +106,19 @@ std::string PointwisePlan::check(const PointwiseSpec& spec) const {
     if (result >= spec.nodes.size()) return "pointwise: a result names no node";
   }
   if (spec.inputs.size() > kMaxInputs) return "pointwise: expected at most 64 inputs";
-  for (const PointwiseEdge& edge : spec.inputs) {
-    if (edge.strides.size() != rank) return "pointwise: expected one stride per dimension";
-    if (!is_float_kernel_type(edge.type)) return "pointwise: expected a type of the float kernels";
-  }
-  for (const PointwiseEdge& edge : spec.outputs) {
-    if (edge.strides.size() != rank) return "pointwise: expected one stride per dimension";
-    if (!is_float_kernel_type(edge.type)) return "pointwise: expected a type of the float kernels";
-  }
-  return {};
+  std::string why = check_edges(spec.inputs, spec.dims.size());
+  return why.empty() ? check_edges(spec.outputs, spec.dims.size()) : why;
 }
 
-// Axes from the outermost to the innermost of the first output; neighbours that every edge runs
-// through without a gap become one.
 std::string PointwisePlan::lay_out(const PointwiseSpec& spec) {
   count_ = 1;
-  std::vector<uint64_t> axes;
   for (uint64_t d = 0; d < spec.dims.size(); ++d) {
     if (spec.dims[d] < 0) return "pointwise: expected dimensions of at least 0";
     if (__builtin_mul_overflow(count_, spec.dims[d], &count_)) {
       return "pointwise: the shape has too many elements";
     }
-    if (spec.dims[d] != 1) axes.push_back(d);
   }
-  const std::vector<int64_t>& order = spec.outputs[0].strides;
-  std::stable_sort(axes.begin(), axes.end(),
-                   [&](uint64_t a, uint64_t b) { return order[a] > order[b]; });
-  std::vector<const PointwiseEdge*> edges;
-  for (const PointwiseEdge& edge : spec.inputs)
-    edges.push_back(&edge);
-  for (const PointwiseEdge& edge : spec.outputs)
-    edges.push_back(&edge);
-  std::vector<std::vector<uint64_t>> groups;  // each: axes that are walked as one
-  for (uint64_t axis : axes) {
-    const bool merges = !groups.empty() && std::all_of(edges.begin(), edges.end(), [&](auto* edge) {
-      return edge->strides[groups.back().back()] == edge->strides[axis] * spec.dims[axis];
-    });
-    if (!merges) groups.emplace_back();
-    groups.back().push_back(axis);
-  }
+  const std::vector<std::vector<uint64_t>> groups = merged_axes(spec);
   if (groups.size() > kPointwiseMaxRank) return "pointwise: more than 8 dimensions do not merge";
   rank_ = std::max<int64_t>(1, static_cast<int64_t>(groups.size()));
   std::fill_n(dims_, kPointwiseMaxRank, 1);
@@ -127,16 +154,7 @@ std::string PointwisePlan::lay_out(const PointwiseSpec& spec) {
 
 void PointwisePlan::compile(const Program& program) {
   const uint64_t n = program.nodes.size();
-  std::vector<uint64_t> last_use(n, 0);
-  for (uint64_t i = 0; i < n; ++i) {
-    const tn_expr_node& node = program.nodes[i];
-    const uint32_t operands[] = {node.a, node.b, node.c};
-    for (int k = 0; !program.dead[i] && k < arity(node.op); ++k) {
-      last_use[operands[k]] = i;
-    }
-  }
-  for (uint32_t result : program.results)
-    last_use[result] = n;
+  std::vector<uint64_t> last_use = last_uses(program);
   constants_.clear();
   code_.clear();
   n_tiles_used_ = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a node states about its axes: the family and the keys of the column `coupling` of its
-// operator's row (abi/quant.md), each key an attribute of the node or one of its inputs.
+// What a node states about its axes: where the terms of its row stand, and the family and the keys
+// of the column `coupling` of its operator's row (abi/quant.md), each key an attribute of the node
+// or one of its inputs.
 
 #include <optional>
 #include <string_view>
@@ -11,6 +12,18 @@
 #include "tenon/sdk/match.hpp"
 
 namespace tenon {
+
+// Where the terms of a row's axes stand in this node; nothing where its operands do not fit them.
+inline std::optional<std::vector<tn_axes_place>> axes_places(Node node) {
+  std::vector<tn_axes_place> places;
+  uint64_t n = 0;
+  for (int round = 0; round < 2; ++round) {  // first how many there are
+    places.resize(n);
+    Status laid(services.columns->layout(node.graph, node.id, places.data(), places.size(), &n));
+    if (!laid.ok()) return std::nullopt;
+  }
+  return places;
+}
 
 class Stated {
  public:

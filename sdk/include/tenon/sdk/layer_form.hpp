@@ -3,7 +3,9 @@
 // The layout of a weight in a product or a convolution, from its operator's row: by axes, or by the
 // coupling `matrices` where attributes say whether the matrices are transposed.
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "tenon/sdk/coupling.hpp"
@@ -33,54 +35,67 @@ inline LayerForm form_by_matrices(const Stated& stated) {
   return form;
 }
 
+namespace detail {
+
+// The last axes of the activation and of the weight that have one label.
+struct LabelAxes {
+  int64_t act = -1, weight = -1;
+  bool in_output = false;
+};
+
+// False where it is a second axis to sum over, or a second one that the weight makes.
+inline bool add_label(const LabelAxes& at, LayerForm& form) {
+  if (at.act >= 0 && at.weight >= 0 && at.in_output) {
+    form.is_stack = true;
+  } else if (at.act >= 0 && at.weight >= 0) {
+    form.act_in = at.act;
+    return std::exchange(form.weight_in, at.weight) < 0;
+  } else if (at.weight >= 0 && at.in_output) {
+    return std::exchange(form.weight_out, at.weight) < 0;
+  } else if (at.act >= 0 && at.in_output) {
+    form.act_rows = std::max(form.act_rows, at.act);
+  }
+  return true;
+}
+
+}  // namespace detail
+
 // Nothing where the row does not say it, or says something else than a sum over one axis.
 inline std::optional<LayerForm> layer_form(Node node, uint64_t act, uint64_t weight) {
   Stated coupling(node);
   if (coupling.family() == TN_COUPLING_MATRICES) return form_by_matrices(coupling);
   const tn_axes* axes = node.axes();
-  uint64_t n = 0;
-  if (!axes || !Status(services.columns->layout(node.graph, node.id, nullptr, 0, &n)).ok())
-    return {};
-  std::vector<tn_axes_place> places(n);
-  if (!Status(services.columns->layout(node.graph, node.id, places.data(), n, &n)).ok()) return {};
-  struct Label {
-    int64_t act = -1, weight = -1;
-    bool in_output = false;
-  };
-  std::vector<Label> labels(axes->n_labels);
+  auto places = axes ? axes_places(node) : std::nullopt;
+  if (!places) return {};
   LayerForm form;
-  for (const tn_axes_place& place : places) {
+  std::vector<detail::LabelAxes> labels(axes->n_labels);
+  for (const tn_axes_place& place : *places) {
     const tn_axes_term& term = axes->terms[place.term];
     if (term.label == TN_AXES_NO_LABEL || place.count == 0) continue;
-    Label& label = labels[term.label];
+    detail::LabelAxes& label = labels[term.label];
     auto axis = static_cast<int64_t>(place.axis + place.count) - 1;
+    bool is_output = place.operand >= node.n_inputs();
     if (place.operand == act) label.act = axis;
     if (place.operand == weight) label.weight = axis;
-    if (place.operand >= node.n_inputs()) label.in_output = true;
-    if (place.operand >= node.n_inputs() && (term.flags & TN_AXES_TERM_PRIMED)) form.slides = true;
+    label.in_output = label.in_output || is_output;
+    form.slides = form.slides || (is_output && (term.flags & TN_AXES_TERM_PRIMED) != 0);
   }
+  auto binds = [&](uint32_t l) {  // an attribute says its size: the groups of a convolution
+    return axes->labels[l].kind == TN_AXES_SINGLE && axes->labels[l].bind_len > 0;
+  };
   for (uint32_t l = 0; l < axes->n_labels; ++l) {
-    const Label& label = labels[l];
     const tn_axes_label& stated = axes->labels[l];
-    if (stated.kind == TN_AXES_SINGLE && stated.bind_len) {
+    if (binds(l))
       form.groups = node.attr_int({axes->text + stated.bind_offset, stated.bind_len}, 1);
-    } else if (label.act >= 0 && label.weight >= 0) {
-      if (label.in_output) form.is_stack = true;
-      if (label.in_output) continue;
-      if (form.weight_in >= 0) return {};
-      form.act_in = label.act;
-      form.weight_in = label.weight;
-    } else if (label.weight >= 0 && label.in_output) {
-      if (form.weight_out >= 0) return {};
-      form.weight_out = label.weight;
-    } else if (label.weight >= 0) {
-      for (const tn_axes_place& place : places)
-        for (uint32_t i = 0;
-             place.operand == weight && axes->terms[place.term].label == l && i < place.count; ++i)
-          form.window.push_back(place.axis + i);
-    } else if (label.act >= 0 && label.in_output) {
-      form.act_rows = std::max(form.act_rows, label.act);
-    }
+    else if (!detail::add_label(labels[l], form))
+      return {};
+  }
+  for (const tn_axes_place& place : *places) {
+    uint32_t l = axes->terms[place.term].label;
+    if (place.operand != weight || l == TN_AXES_NO_LABEL || binds(l)) continue;
+    if (labels[l].act >= 0 || labels[l].in_output) continue;
+    for (uint32_t i = 0; i < place.count; ++i)
+      form.window.push_back(place.axis + i);
   }
   if (form.weight_in < 0 || form.weight_out < 0) return {};
   return form;

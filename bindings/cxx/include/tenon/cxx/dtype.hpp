@@ -77,6 +77,10 @@ void store_as(void* data, int64_t i, double value) {
   std::memcpy(static_cast<char*>(data) + i * static_cast<int64_t>(sizeof(T)), &element, sizeof(T));
 }
 
+inline void store_bits(void* data, int64_t i, uint16_t bits) {
+  std::memcpy(static_cast<char*>(data) + i * static_cast<int64_t>(sizeof bits), &bits, sizeof bits);
+}
+
 // Writes one number; throws when the type cannot hold it.
 inline void store_number(void* data, uint32_t dtype, int64_t i, double value) {
   switch (dtype) {
@@ -84,6 +88,10 @@ inline void store_number(void* data, uint32_t dtype, int64_t i, double value) {
       return store_as<float>(data, i, value);
     case TN_F64:
       return store_as<double>(data, i, value);
+    case TN_F16:
+      return store_bits(data, i, half_of_float(static_cast<float>(value)));
+    case TN_BF16:
+      return store_bits(data, i, bfloat_of_float(static_cast<float>(value)));
     case TN_BOOL:
       return store_as<uint8_t>(data, i, value != 0);
     case TN_U8:
@@ -103,7 +111,7 @@ inline void store_number(void* data, uint32_t dtype, int64_t i, double value) {
     case TN_U64:
       return store_as<uint64_t>(data, i, value);
     default:
-      invalid(cat("expected float32, float64, bool or whole numbers, got ", dtype_name(dtype)));
+      invalid(cat("expected floating point, bool or whole numbers, got elements of ", dtype_name(dtype)));
   }
 }
 
