@@ -83,3 +83,27 @@ def test_a_number_of_python_takes_the_type_of_what_is_beside_it(dtype):
     for got in (tn.jit(lambda x, a: x * a)(x, 0.1), looped(x, 0.1)):
         assert got.dtype == dtype
     assert tn.exp([0.1]).dtype == tn.asarray([0.1]).dtype == "float32"
+
+
+def test_special_functions_have_the_slopes_of_closed_forms():
+    """lgamma's second slope at 1 is pi^2/6, erfinv's slope exp(erfinv^2) sqrt(pi)/2, also at 0."""
+    x = np.float64([0.25, 0.5, 0.75, 1, 2, 11])
+    first = tn.vmap(tn.grad(tn.lgamma))
+    np.testing.assert_allclose(first(x), tn.digamma(x), 1e-13)
+    assert abs(tn.grad(tn.grad(tn.lgamma))(np.float64(1)) - np.pi**2 / 6) < 1e-13
+    y = np.float64([-0.999, -0.5, 0, 1e-9, 0.3, 1 - 1e-12])
+    z = tn.erfinv(y)
+    np.testing.assert_allclose(tn.erf(z), y, 1e-15, 1e-25)
+    np.testing.assert_allclose(tn.erfc(z[-1:]), 1 - y[-1:], 1e-12)
+    slopes = np.exp(z * z) * np.sqrt(np.pi) / 2
+    np.testing.assert_allclose(tn.vmap(tn.grad(tn.erfinv))(y), slopes, 1e-12)
+    np.testing.assert_allclose(tn.vmap(tn.grad(tn.grad(tn.erfinv)))(y), 2 * z * slopes**2, 1e-11)
+
+
+def test_special_functions_at_their_ends():
+    ends = np.float64([-1, 1, 1.5, np.nan])
+    np.testing.assert_array_equal(tn.erfinv(ends), [-np.inf, np.inf, np.nan, np.nan])
+    poles = np.float64([0, -1, -2, np.inf, -np.inf])
+    np.testing.assert_array_equal(tn.lgamma(poles), np.full(5, np.inf))
+    np.testing.assert_array_equal(tn.erfc(np.float64([np.inf, -np.inf])), [0, 2])
+    assert tn.digamma(np.float64(np.inf)) == np.inf
