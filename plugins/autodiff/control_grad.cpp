@@ -214,8 +214,6 @@ class Walk {
   }
 
   std::optional<RowsProduct> sinkable(const std::vector<Value>& gradients, size_t i) const {
-    // Under vmap what a step of a Loop gives is as long for all examples only where its number of
-    // steps is known; then a product may read it (ragged.hpp).
     if (is_loop_ && !known_steps(node(), body_)) return {};
     return worth_a_product(gradients[i], std::span(gradients).subspan(carried_.size()));
   }

@@ -22,7 +22,9 @@ struct RowsProduct {
 // among `there`, what each step gives anyway, or take no more memory in a step than the sum.
 std::optional<RowsProduct> worth_a_product(Value gradient, std::span<const Value> there);
 
-// The sum of such products over the first axis of left and right, [steps, rows, _].
+// The sum of such products, of a Loop whose number of steps is known: under vmap what its steps
+// give is as long for all examples then (ragged.hpp). It goes over the first axis of left and
+// right, [steps, rows, _].
 Value product_over_steps(Builder& b, Value left, Value right);
 
 }  // namespace tenon::autodiff
