@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "tenon/sdk/alike.hpp"
+#include "tenon/sdk/steps.hpp"
 
 #include "branch_grad.hpp"
 #include "loop_products.hpp"
@@ -213,7 +214,7 @@ class Walk {
   }
 
   std::optional<RowsProduct> sinkable(const std::vector<Value>& gradients, size_t i) const {
-    if (is_loop_ && !has_fixed_length(node(), body_)) return {};
+    if (is_loop_ && !known_steps(node(), body_)) return {};
     return worth_a_product(gradients[i], std::span(gradients).subspan(carried_.size()));
   }
 

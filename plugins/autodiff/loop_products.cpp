@@ -39,14 +39,6 @@ std::vector<Value> products_to_keep(Graph body, const Interface& parts) {
   return out;
 }
 
-bool has_fixed_length(Node loop, Graph body) {
-  Value count = loop.input(0), before = loop.input(1), goes_on = body.outputs()[0];
-  while (goes_on.producer() && goes_on.producer().is("Identity"))
-    goes_on = goes_on.producer().input(0);
-  bool is_handed_on = goes_on.id == body.inputs()[1].id && (!before || before.is_constant());
-  return count && count.is_constant() && (is_handed_on || goes_on.is_constant());
-}
-
 std::optional<RowsProduct> worth_a_product(Value gradient, std::span<const Value> there) {
   Node product = gradient ? gradient.producer() : Node{};
   if (!product || !product.is("MatMul")) return {};

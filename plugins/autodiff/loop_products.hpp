@@ -13,10 +13,6 @@ namespace tenon::autodiff {
 // memory, as they are at most four times as large as the states that are kept in any case.
 std::vector<Value> products_to_keep(Graph body, const Interface& parts);
 
-// Whether no condition ends this Loop and its number of steps is known: under vmap what a step
-// gives is then as long for all examples, and a product may read it (ragged.hpp).
-bool has_fixed_length(Node loop, Graph body);
-
 // transpose(left) right, both [rows, _]: the gradient of a weight by what was multiplied with it
 // and the cotangent of the product.
 struct RowsProduct {
@@ -26,7 +22,9 @@ struct RowsProduct {
 // among `there`, what each step gives anyway, or take no more memory in a step than the sum.
 std::optional<RowsProduct> worth_a_product(Value gradient, std::span<const Value> there);
 
-// The sum of such products over the first axis of left and right, [steps, rows, _].
+// The sum of such products, of a Loop whose number of steps is known: under vmap what its steps
+// give is as long for all examples then (ragged.hpp). It goes over the first axis of left and
+// right, [steps, rows, _].
 Value product_over_steps(Builder& b, Value left, Value right);
 
 }  // namespace tenon::autodiff

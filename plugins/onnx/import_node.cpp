@@ -23,6 +23,16 @@ Status check_opset(const Draft& node, const Frame& frame, int64_t* version) {
                          kCanonicalOpset, ", got ", *version));
 }
 
+// Inputs that are left out at the end. Captures of a body count from the node's own inputs, so that
+// a node with a body keeps them.
+template <class Attributes>
+void drop_left_out(std::vector<Value>& inputs, const Attributes& attributes) {
+  auto is_body = [](const auto& attr) { return type_of(attr) == onnx::AttributeProto::GRAPH; };
+  if (std::any_of(attributes.begin(), attributes.end(), is_body)) return;
+  while (!inputs.empty() && !inputs.back())
+    inputs.pop_back();
+}
+
 Status notes(const EditView& edit, Node added, const onnx::NodeProto& from) {
   if (!from.doc_string().empty())
     TN_CHECK(edit.set_note(added.id, kNoteDoc, any_text(from.doc_string())));
@@ -97,8 +107,7 @@ Result<Draft> Importer::draft(const onnx::NodeProto& from, const Frame& frame) c
                          ", which nothing makes"));
     out.inputs.push_back(at->second);
   }
-  while (!out.inputs.empty() && !out.inputs.back())
-    out.inputs.pop_back();
+  drop_left_out(out.inputs, from.attribute());
   out.outputs.assign(from.output().begin(), from.output().end());
   while (!out.outputs.empty() && out.outputs.back().empty())
     out.outputs.pop_back();
@@ -130,8 +139,7 @@ Status Importer::constant(const EditView& edit, const Draft& node, Frame& frame)
 Status Importer::add(const EditView& edit, const onnx::NodeProto& from, Draft& node, Frame& frame) {
   AttrStore store;
   std::vector<Value> inputs = node.inputs;
-  while (!inputs.empty() && !inputs.back())
-    inputs.pop_back();
+  drop_left_out(inputs, node.attrs);
   for (const onnx::AttributeProto& attr : node.attrs)
     if (type_of(attr) != onnx::AttributeProto::GRAPH)
       TN_CHECK(store.add(files_, attr, node.domain.empty()));

@@ -2,6 +2,8 @@
 // If and Loop.
 #include <algorithm>
 
+#include "tenon/sdk/steps.hpp"
+
 #include "bodies.hpp"
 #include "sampling.hpp"
 
@@ -34,9 +36,12 @@ Status loop_shape(EditView edit, Node node) {
   if (!body.raw) return invalid("attribute body: expected a graph, got none");
   std::vector<Value> results = body.outputs();
   int64_t captures = node.attr_int("captures");
+  if (node.n_inputs() < 2 + static_cast<uint64_t>(captures))
+    return invalid("expected M, cond (each may be left out), states and captures");
   uint64_t n_states = node.n_inputs() - 2 - static_cast<uint64_t>(captures);
   if (results.size() < node.n_outputs() + 1)
     return invalid(cat("body: expected ", node.n_outputs() + 1, " outputs, got ", results.size()));
+  const std::optional<int64_t> steps = known_steps(node, body);
   for (uint64_t i = 0; i < node.n_outputs(); ++i) {
     Type type = results[i + 1].type();
     if (i < n_states) {
@@ -46,7 +51,7 @@ Status loop_shape(EditView edit, Node node) {
       // Symbols inside a body are the body's own.
       for (Dim& dim : dims)
         if (!dim.known()) dim = Dim();
-      dims.insert(dims.begin(), Dim());
+      dims.insert(dims.begin(), steps ? Dim(*steps) : Dim());
       TN_CHECK(set_output(edit, node, i, type.dtype, dims));
     } else {
       TN_CHECK(set_output(edit, node, i, type));

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ScatterElements and ScatterND: a copy with some elements written, added to, multiplied, ...
 #include <algorithm>
+#include <set>
 
+#include "tenon/sdk/match.hpp"
 #include "tenon/wrapping.hpp"
 
 #include "batching_rules.hpp"
@@ -175,6 +177,52 @@ Status product_vjp(Gradients& g, Places places) {
   return {};
 }
 
+// Whether no two updates have the same place, as far as constants and sizes say.
+bool has_own_places(Gradients& g) {
+  const Type at = g.in(1).type();
+  if (!at.is_static() || at.rank() == 0) return false;
+  const bool elements = g.of().is("ScatterElements");
+  const int64_t width = elements ? 1 : at.dims.back();
+  if (width > 0 && at.elements() <= width) return true;
+  const std::optional<std::vector<int64_t>> numbers = constant_ints(g.in(1));
+  const Type x = g.in(0).type();
+  if (!numbers || width < 1 || !x.is_static() || (elements && at.rank() > 1)) return false;
+  std::set<std::vector<int64_t>> seen;
+  for (size_t i = 0; i < numbers->size(); i += static_cast<size_t>(width)) {
+    std::vector<int64_t> place;
+    for (size_t k = 0; k < static_cast<size_t>(width); ++k)
+      place.push_back((*numbers)[i + k] < 0 ? (*numbers)[i + k] + x.dims[k] : (*numbers)[i + k]);
+    if (!seen.insert(place).second) return false;
+  }
+  return true;
+}
+
+// The cotangents of updates that were written: of several for one place only the one that is there
+// has any. Which one it is shows a scatter of their numbers.
+Value written_vjp(Gradients& g, Places places, Value dy) {
+  Value taken = places.taken(dy);
+  if (has_own_places(g)) return taken;
+  const bool elements = g.of().is("ScatterElements");
+  Value shape = g.shape_of(g.in(0)), counts = g.shape_of(g.in(1));
+  if (!elements) {  // a tuple of indices is one place, of a cell or of all cells behind it
+    const Type at = g.fixed(g.in(1), g.of().type()), x = g.ranked(g.in(0), g.of().type());
+    if (!g.status().ok() || at.rank() == 0) return taken;
+    shape = g.op("Slice", {shape, g.ints({0}), g.ints({at.dims.back()})});
+    counts = g.op("Slice", {counts, g.ints({0}), g.ints({-1})});
+  }
+  Value none = g.number(0, TN_I64), one = g.number(1, TN_I64);
+  Value count = g.op("ReduceProd", {counts}, {{"keepdims", 0}});
+  Value numbers = g.op("Reshape", {g.op("Range", {none, count, one}), counts}, {{"allowzero", 1}});
+  Value last = places.put(g.op("Expand", {g.number(-1, TN_I64), shape}), numbers, "none");
+  Value is_there = g.op("Equal", {places.taken(last), numbers});
+  const size_t width = elements ? 0 : static_cast<size_t>(g.in(1).type().dims.back());
+  std::vector<int64_t> behind;
+  for (size_t i = 0; !elements && i + width < g.in(0).type().rank(); ++i)
+    behind.push_back(static_cast<int64_t>(g.in(1).type().rank() - 1 + i));
+  if (!behind.empty()) is_there = g.op("Unsqueeze", {is_there, g.ints(behind)});
+  return g.op("Where", {is_there, taken, g.number(0, dy.dtype())});
+}
+
 // What was written over has no gradient; what was written or added has that of its place.
 Status scatter_vjp(Gradients& g) {
   std::string_view how = g.of().attr_text("reduction", "none");
@@ -185,7 +233,7 @@ Status scatter_vjp(Gradients& g) {
   if (how != "none" && how != "add")
     return invalid(cat("reduction: expected one of none, add, mul, max, min, got ", how));
   if (g.wanted(0)) g.set(0, how == "add" ? dy : places.put(dy, g.zeros_like(g.in(2)), "none"));
-  if (g.wanted(2)) g.set(2, places.taken(dy));
+  if (g.wanted(2)) g.set(2, how == "add" ? places.taken(dy) : written_vjp(g, places, dy));
   return {};
 }
 

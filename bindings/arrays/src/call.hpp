@@ -148,6 +148,6 @@ Value summed(const Value& x, uint32_t dtype = TN_DTYPE_NONE);
 Value full(Graph& graph, const std::vector<int64_t>& shape, const Json& number, uint32_t dtype);
 
 extern const std::span<const Function> kElementwise, kArithmetic, kReductions, kShapes, kCreation,
-    kProducts, kSorting, kStatistics, kNetworks, kLinalg, kFft;
+    kProducts, kSorting, kSpecial, kStatistics, kNetworks, kLinalg, kFft;
 
 }  // namespace tenon::arrays

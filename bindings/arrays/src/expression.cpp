@@ -43,6 +43,8 @@ Value where(const Value& condition, const Operand& a, const Operand& b) {
 }
 Value cast(const Value& x, uint32_t dtype) {
   if (x.dtype == dtype) return x;
+  if (dtype == TN_F64 && x.dtype == TN_F32)
+    if (std::optional<Value> exact = x.graph->in_double(x)) return *exact;
   return node("Cast", {x}, {{"to", {{"dtype", dtype}}}});
 }
 Value as_float(const Value& x) {

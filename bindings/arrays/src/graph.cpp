@@ -175,6 +175,20 @@ Value Graph::typed(const Value& x, uint32_t dtype) {
   return x.weak && given != numbers_.end() ? number(given->second, dtype) : cast(x, dtype);
 }
 
+Value Graph::numbers(const std::vector<int64_t>& shape, const std::vector<double>& elements) {
+  std::vector<Json> all(elements.begin(), elements.end());
+  Value made = constant(TN_F32, shape, all);
+  lists_[made.id] = std::move(all);
+  return made;
+}
+
+std::optional<Value> Graph::in_double(const Value& x) {
+  if (auto one = numbers_.find(x.id); one != numbers_.end()) return number(one->second, TN_F64);
+  if (auto list = lists_.find(x.id); list != lists_.end())
+    return constant(TN_F64, x.dims, list->second);
+  return std::nullopt;
+}
+
 Value Graph::integers(std::span<const int64_t> list) {
   auto [at, is_new] = constants_.try_emplace(cxx::shape_text(list), 0);
   std::vector<Json> elements(list.begin(), list.end());

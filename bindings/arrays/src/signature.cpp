@@ -102,17 +102,10 @@ const Json& description() {
 
 std::span<const Group> groups() {
   static const Group kGroups[] = {
-      {"elementwise", kElementwise},
-      {"arithmetic", kArithmetic},
-      {"reductions", kReductions},
-      {"shapes", kShapes},
-      {"creation", kCreation},
-      {"products", kProducts},
-      {"sorting", kSorting},
-      {"statistics", kStatistics},
-      {"networks", kNetworks},
-      {"linalg", kLinalg},
-      {"fft", kFft},
+      {"elementwise", kElementwise}, {"arithmetic", kArithmetic}, {"reductions", kReductions},
+      {"shapes", kShapes},           {"creation", kCreation},     {"products", kProducts},
+      {"sorting", kSorting},         {"special", kSpecial},       {"statistics", kStatistics},
+      {"networks", kNetworks},       {"linalg", kLinalg},         {"fft", kFft},
   };
   return kGroups;
 }

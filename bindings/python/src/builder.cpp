@@ -233,6 +233,10 @@ class Builder {
     edit();
     return arrays_->number(argument_of(given), dtype_of(dtype)).id;
   }
+  uint64_t numbers(const std::vector<int64_t>& shape, const std::vector<double>& elements) {
+    edit();
+    return arrays_->numbers(shape, elements).id;
+  }
   uint64_t integers(const std::vector<int64_t>& list) {
     edit();
     return arrays_->integers(list).id;
@@ -317,6 +321,7 @@ void bind_builder(py::module_& module) {
       .def("call", [](Builder& self, const std::string& name, const py::args& given,
                       const py::kwargs& named) { return self.call(name, given, named); })
       .def("number", &Builder::number)
+      .def("numbers", &Builder::numbers)
       .def("integers", &Builder::integers)
       .def("add_output", &Builder::add_output)
       .def("add_function", &Builder::add_function)

@@ -35,6 +35,7 @@ bool CallArguments::add_in_place(PyObject* object, int batch) {
     leaf.layout[static_cast<size_t>(i)] = array->dimensions[i];
     leaf.layout[static_cast<size_t>(kMostDims + i)] = stride;
   }
+  has_doubles_ |= dtype == TN_F64;
   leaf.view = {array->data, {kDLCPU, 0}, array->nd, dl_dtype(dtype), nullptr, nullptr, 0};
   key_ += 'a';
   put_type(dtype, {leaf.layout.data(), static_cast<size_t>(array->nd)}, batch);
@@ -55,7 +56,9 @@ void CallArguments::add_other(py::handle object, int batch) {
   }
   uint32_t wanted = is_float ? TN_F32 : is_int ? TN_I64 : is_bool ? TN_BOOL : TN_DTYPE_NONE;
   Leaf& leaf = leaves_.emplace_back();
+  if (is_float) leaf.number = py::reinterpret_borrow<py::object>(object);
   leaf.made = tensor_from(session_, object, "argument", wanted);
+  has_doubles_ |= leaf.made->dtype() == TN_F64;
   leaf.view = leaf.made->view();
   key_ += is_int || is_float ? 'n' : 'a';
   put_type(leaf.made->dtype(), leaf.made->shape(), batch);
@@ -124,6 +127,10 @@ std::vector<const DLTensor*> CallArguments::views() {
   std::vector<const DLTensor*> all;
   all.reserve(leaves_.size());
   for (Leaf& leaf : leaves_) {
+    if (leaf.number && has_doubles_) {
+      leaf.made = tensor_from(session_, leaf.number, "argument", TN_F64);
+      leaf.view = leaf.made->view();
+    }
     if (!leaf.made) {
       leaf.view.shape = leaf.layout.data();
       leaf.view.strides = leaf.layout.data() + kMostDims;

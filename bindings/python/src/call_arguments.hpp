@@ -43,6 +43,7 @@ class CallArguments {
     DLTensor view;
     std::array<int64_t, 2 * kMostDims> layout;  // of arrays in place: sizes, then strides
     TensorPtr made;                             // else
+    py::object number;                          // a float of Python
   };
   bool add_in_place(PyObject* object, int batch);
   void add_other(py::handle object, int batch);
@@ -56,6 +57,7 @@ class CallArguments {
   std::vector<Leaf> leaves_;
   std::string key_;
   bool has_traced_ = false;
+  bool has_doubles_ = false;  // arrays of float64, beside which a float of Python is one too
   int depth_ = 0;
 };
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import tree
+from .arrays import zeros_like
 from .dispatch import as_input, type_of
 from .errors import InvalidArgument
 from .model import Model
@@ -208,7 +209,8 @@ def _push(f: Function, primals: tuple, tangents: tuple) -> tuple[Any, Any]:
     count = len(inner.results)
     out = tree.unflatten(inner.structure, iter(made[:count]))
     floats = iter(made[count:])
-    slopes = [next(floats) if r.dtype.startswith(FLOATS) else r for r in inner.results]
+    # Integers and truth values do not change with the primals.
+    slopes = [next(floats) if x.dtype.startswith(FLOATS) else zeros_like(x) for x in made[:count]]
     return out, tree.unflatten(inner.structure, iter(slopes))
 
 

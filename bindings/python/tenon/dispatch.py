@@ -82,6 +82,8 @@ class Dispatched(_core.Dispatch):
     def _trace(self, args: tuple, named: dict[str, Any]) -> tuple[_core.Model, Any]:
         with Trace() as trace:
             axes = self._axes_of(len(args))
+            arrays = [arg for i, arg in enumerate(args) if i not in self._static]
+            trace.floats = float_type(tree.flatten((arrays, named))[0])
             given = [
                 arg if i in self._static else _as_inputs(trace, arg, self._parameter(i), axes[i])
                 for i, arg in enumerate(args)
@@ -150,11 +152,21 @@ def _as_inputs(trace: Trace, argument: Any, name: str, batch: int | None) -> Any
 
 def as_input(trace: Trace, leaf: Any, name: str, batch: int | None) -> Value:
     dtype, shape, weak = type_of(leaf)
+    if type(leaf) is float:
+        dtype = trace.floats
     if batch is not None and -len(shape) <= batch < len(shape):
         sizes = list(shape)
         sizes[batch] = "batch"
         shape = tuple(sizes)
     return trace.input(name, dtype, shape, weak)
+
+
+def float_type(leaves: Sequence[Any]) -> str:
+    """What a float of Python among the arguments of a call becomes: beside float64 no digit of it
+    is lost."""
+    weak = (bool, int, float)
+    doubles = (type(x) not in weak and type_of(x)[0] == "float64" for x in leaves)
+    return "float64" if any(doubles) else "float32"
 
 
 def type_of(leaf: Any) -> tuple[str, tuple, bool]:

@@ -89,6 +89,8 @@ class Trace:
         self._constants: dict[Any, tuple[Any, Value]] = {}
         self._names: set[str] = set()
         self.model: _core.Model | None = None  # once it is finished
+        #: What a float of Python becomes that is an argument.
+        self.floats: str = _stack.traces[-1].floats if _stack.traces else "float32"
         self.n_checkpoints = 0  # calls of such functions: each draws other numbers
 
     def __enter__(self) -> Trace:
@@ -156,7 +158,8 @@ class Trace:
             raise TracedValueError(_OUTLIVED.format(users_line()))
         known = self._own.get(id(value))
         if known is None:
-            known = self.input(f"captured{len(self.captured)}", value.dtype, value.shape)
+            name = f"captured{len(self.captured)}"
+            known = self.input(name, value.dtype, value.shape, value.weak)
             self._own[id(value)] = known
             self.captured.append(value)
         return known
@@ -188,7 +191,8 @@ def as_value(x: Any, dtype: str | None = None) -> Value:
             )
         x = np.asarray(x)
         if x.dtype == np.float64:
-            x = x.astype(np.float32)
+            made = trace.native.numbers(x.shape, x.ravel().tolist())
+            return trace.value_class(trace, made)
         return trace.constant(x)
     if hasattr(x, "__dlpack__") or hasattr(x, "__array__"):
         return trace.constant(x)

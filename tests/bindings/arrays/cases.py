@@ -2,6 +2,7 @@
 """A call of every function of the table, and what NumPy gives for it: name, arguments, oracle."""
 
 import math
+import statistics
 
 import numpy as np
 
@@ -23,6 +24,17 @@ DEFINITE = np.float32([[4.0, 1.0, -0.5], [1.0, 3.0, 0.25], [-0.5, 0.25, 2.0]])
 WAVE = np.float32([[0.5, -1.0, 2.0, 0.25, -0.75], [1.0, 0.0, -2.0, 1.5, 0.5]])
 
 erf = np.vectorize(math.erf, otypes=["float32"])
+lgamma = np.vectorize(math.lgamma, otypes=["float64"])
+normal_quantile = np.vectorize(statistics.NormalDist().inv_cdf, otypes=["float64"])
+GAMMA = 0.5772156649015329
+QUARTERS = np.float64([0.25, 0.5, 0.75, 1, 2, 11])  # where digamma has closed forms
+
+
+def digamma(_):
+    half_pi, log2 = math.pi / 2, math.log(2)
+    sums = [0, 1, sum(1 / i for i in range(1, 11))]
+    ends = [-half_pi - 3 * log2, -2 * log2, half_pi - 3 * log2, *sums]
+    return np.float64(ends) - GAMMA
 
 
 def sigmoid(x):
@@ -145,7 +157,11 @@ CASES = [
     ("add", (WHOLE, 2.5), lambda x, y: (x + y).astype("float32")),
     ("logical_not", (WHOLE,), np.logical_not),
     ("bitwise_invert", (WHOLE,), np.bitwise_invert),
+    ("digamma", (QUARTERS,), digamma),
     ("erf", (A,), erf),
+    ("erfc", (np.float64([-3, 0.5, 2.4, 2.6, 9, 26]),), np.vectorize(math.erfc)),
+    ("erfinv", (np.float64(UNIT),), lambda x: normal_quantile((x + 1) / 2) / 2**0.5),
+    ("lgamma", (np.float64([-1.25, 0.25, 1.5, 9]),), lgamma),
     ("gelu", (A,), lambda x: x * (1 + erf(x / np.float32(2**0.5))) / 2),
     ("reciprocal", (A,), lambda x: 1 / x),
     ("relu", (A,), lambda x: np.maximum(x, 0)),

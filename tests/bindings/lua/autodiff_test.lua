@@ -116,3 +116,8 @@ for name, jacobian in pairs({ jacrev = tn.jacrev, jacfwd = tn.jacfwd }) do
 end
 near(tn.hessian(function(v) return (v ^ 3):sum() + v[1] * v[2] end)(at), { 3, 1, 1, -1.5 }, "hessian")
 fails("jacrev: result: expected floats", tn.jacrev(function(v) return tn.less(v, 1) end), at)
+
+-- What is no float does not move.
+local _, _, moved, still = tn.jvp(function(v) return v * v, tn.greater(v, 0) end, { at }, { at })
+near(moved, { 0.5, 0.125 }, "tangents")
+assert(still:dtype() == "bool" and tn.count_nonzero(still)[1] == 0)

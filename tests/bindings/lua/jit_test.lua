@@ -81,3 +81,12 @@ if has_gradients then
   step(x:rows(1, 1), y:rows(1, 1))
   assert(#step:parameters().w == 2 and step.count == 102)
 end
+
+-- A number beside float64 keeps all its digits.
+do
+  local full = tn.tensor({ 1, 1 }, "float64")
+  local scaled = tn.jit(function(v, factor) return v * factor end)
+  assert(scaled(full, 0.1)[1] == 0.1 and scaled(full, 0.1):dtype() == "float64")
+  assert(scaled(tn.tensor({ 1, 1 }), 0.1):dtype() == "float32")
+  assert((full * tn.asarray(0.1, "float64"))[1] == 0.1)
+end

@@ -350,3 +350,19 @@ def test_attention_of_an_open_batch(tmp_path, past):
     assert len(found[2]) == len(shapes) + ("loss" in found[2].names)
     for open_one, fixed in zip(found["n"], found[2], strict=True):
         same(open_one, fixed)
+
+
+def test_what_is_no_float_does_not_move():
+    x = np.float32([1, -2, 3])
+
+    def f(x):
+        return x * x, x > 0, tn.argmax(x)
+
+    values, slopes = tn.jvp(f, (x,), (np.ones_like(x),))
+    np.testing.assert_array_equal(values[1], x > 0)
+    np.testing.assert_array_equal(slopes[0], 2 * x)
+    assert not slopes[1].any() and slopes[1].dtype == bool
+    assert slopes[2] == 0 and values[2] == 2
+    inside = tn.jit(lambda x: tn.jvp(f, (x,), (x,))[1])(x)
+    np.testing.assert_array_equal(inside[0], 2 * x * x)
+    assert not inside[1].any()

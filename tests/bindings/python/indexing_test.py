@@ -52,3 +52,39 @@ def test_places_to_take_have_any_integer_type(dtype):
 def test_floats_are_no_index():
     with pytest.raises(IndexError, match="expected an index of integers, got float32"):
         tn.jit(lambda x: x[np.float32([1.5])])(X)
+
+
+WRITTEN = {  # a key, and the shape of what is written there
+    "one axis": ((np.array([2, 0, 2, 2]),), (4,)),
+    "rows": ((np.array([1, -2, 1]),), (3, 2)),
+    "pairs": ((np.array([0, 1, 0]), np.array([1, 1, -1])), (3,)),
+    "behind a slice": ((slice(None), np.array([1, 0, 1])), (3, 3)),
+    "own places": ((np.array([0, 2]),), (2, 2)),
+}
+
+
+@pytest.mark.parametrize("is_traced", [False, True])
+@pytest.mark.parametrize(("key", "shape"), WRITTEN.values(), ids=WRITTEN.keys())
+def test_of_what_is_written_to_one_place_only_what_stays_has_a_slope(key, shape, is_traced):
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal(4 if len(shape) == 1 and len(key) == 1 else (3, 2)).astype("f")
+    weights, y = rng.standard_normal(x.shape).astype("f"), rng.standard_normal(shape).astype("f")
+    arrays = [item for item in key if not isinstance(item, slice)] if is_traced else []
+
+    def f(y, *arrays):
+        items = iter(arrays)
+        own = [item if isinstance(item, slice) else next(items, item) for item in key]
+        return (tn.asarray(x).at[tuple(own)].set(y) * weights).sum()
+
+    numbers = np.full(x.shape, -1)
+    numbers[key] = np.arange(y.size).reshape(shape)
+    kept = np.zeros(y.size, "f")
+    for place in np.ndindex(x.shape):
+        if numbers[place] >= 0:
+            kept[numbers[place]] = weights[place]
+    kept = kept.reshape(shape)
+    np.testing.assert_array_equal(tn.grad(f)(y, *arrays), kept)
+    moved = tn.jit(lambda y, *a: tn.jvp(lambda y: f(y, *a), (y,), (y,))[1])(y, *arrays)
+    np.testing.assert_allclose(moved, (kept * y).sum(), 1e-5, 1e-6)
+    many = tn.vmap(tn.grad(f), in_axes=(0, *[None] * len(arrays)))(np.stack([y, 2 * y]), *arrays)
+    np.testing.assert_array_equal(many, np.stack([kept, kept]))

@@ -175,7 +175,7 @@ local function push(f, primals, tangents)
   for i, x in ipairs(given) do moved[i] = cast(as_value(x), (type_of(inner.given[i]))) end
   local made = inner.splice((inner.model:apply("autodiff.jvp", { argnums = inner.positions })), moved)
   local count, slopes = #inner.values, {}
-  for i = 1, count do slopes[i] = made[i] end
+  for i = 1, count do slopes[i] = tn.zeros_like(made[i]) end -- integers and truth values do not change
   for at, i in ipairs(floats_among(inner.values)) do slopes[i] = made[count + at] end
   local out, from = refill_all(inner.results, made, { at = 0 }), { at = 0 }
   for i = 1, inner.results.n do out[inner.results.n + i] = refill(inner.results[i], slopes, from) end

@@ -60,7 +60,7 @@ local function lift(x)
     fail("expected a value of the function being traced, got one that outlived its function: return it instead")
   end
   if not trace.own[x] then
-    trace.own[x] = add_input(trace, "captured" .. #trace.captured, x.dtype, x.shape)
+    trace.own[x] = add_input(trace, "captured" .. #trace.captured, x.dtype, x.shape, x.weak)
     trace.captured[#trace.captured + 1] = x
   end
   return trace.own[x]

@@ -41,9 +41,18 @@ local function type_of(x)
   fail("expected tensors, numbers, or tables of them, got ", what)
 end
 
+-- What a float of Lua among the arguments of a call becomes: beside float64 no digit of it is lost.
+local function float_type(leaves)
+  for _, leaf in ipairs(leaves) do
+    if type(leaf) ~= "number" and type_of(leaf) == "float64" then return "float64" end
+  end
+  return "float32"
+end
+
 -- batch: the axis, from 0, whose size stays open.
 local function as_input(trace, x, name, batch)
   local dtype, shape, weak = type_of(x)
+  if math.type(x) == "float" then dtype = trace.floats or dtype end
   if batch and batch < #shape then
     shape = table.move(shape, 1, #shape, 1, {})
     shape[batch + 1] = "batch"
@@ -94,9 +103,9 @@ local function inline_of(f, who)
   return f
 end
 
-local function to_tensor(x)
+local function to_tensor(x, floats)
   if type(x) ~= "number" then return x end
-  return tn.tensor(x, math.type(x) == "integer" and "int64" or "float32")
+  return tn.tensor(x, math.type(x) == "integer" and "int64" or floats or "float32")
 end
 
 -- One for all, or the entry of the i-th argument; false: none.
@@ -108,7 +117,9 @@ end
 -- The graph for these arguments, and what the function gave.
 local function trace_call(inline, args, batch_axes)
   return traced(function(trace)
-    local given = {}
+    local given, all = {}, {}
+    for i = 1, args.n do flatten(args[i], "", all, {}) end
+    trace.floats = float_type(all)
     for i = 1, args.n do
       local names = select(2, flatten(args[i], "x" .. i, {}, {}))
       local at = 0
@@ -158,7 +169,8 @@ function compiled:__call(...)
     self.counts.compiles, self.counts.entries = self.counts.compiles + 1, self.counts.entries + 1
   end
   self.last = entry.plan
-  for i, leaf in ipairs(leaves) do leaves[i] = to_tensor(leaf) end
+  local floats = float_type(leaves)
+  for i, leaf in ipairs(leaves) do leaves[i] = to_tensor(leaf, floats) end
   local made, at = { entry.plan(table.unpack(leaves)) }, 0
   if entry.names then refuse_nan(entry.names, made[#made][1]) end
   local out = {}

@@ -4,6 +4,7 @@
 // adds the nodes. Which functions there are, with parameters and texts, says `description()`.
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -61,6 +62,10 @@ class Graph {
   // A vector of int64, as shapes and axes are.
   Value integers(std::span<const int64_t> list);
   Value constant(uint32_t dtype, const std::vector<int64_t>& shape, std::span<const Json> elements);
+  // Numbers of the caller's language as an array: float32, but no digit is lost beside float64.
+  Value numbers(const std::vector<int64_t>& shape, const std::vector<double>& elements);
+  // What a constant that was made of numbers is in float64, before it was rounded.
+  std::optional<Value> in_double(const Value& x);
 
  private:
   void check(tn_status* status) const;
@@ -68,6 +73,7 @@ class Graph {
   tn_edit* edit_;
   std::map<std::string, tn_value_id> constants_;
   std::map<tn_value_id, Json> numbers_;  // of the call, before they have the type that they get
+  std::map<tn_value_id, std::vector<Json>> lists_;  // the same of arrays of numbers
 };
 
 // A list with one object for each function: name, group, doc, parameters (name, kind, default,

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Special functions as expressions, computed in float64 and rounded to the type of the argument.
+// Their slopes are those of the expressions. What a condition does not choose is computed of a
+// harmless number, so that it adds no NaN to a slope.
+#include <cmath>
+#include <numbers>
+
+#include "call.hpp"
+
+namespace tenon::arrays {
+namespace {
+
+using std::numbers::pi;
+
+Value log(const Value& x) {
+  return node("Log", {x});
+}
+Value in_double(const Call& c) {
+  return cast(c[0], TN_F64);
+}
+
+// x is below 1/2, where both functions follow from their value at 1 - x.
+struct Reflected {
+  Value is;
+  Value x;         // 1/2 and above
+  Value fraction;  // the distance to the nearest whole number: sin(pi x) of it has no error
+};
+Reflected reflected(const Value& x) {
+  Value is = lt(x, 0.5);
+  Value fraction = where(is, x - node("Round", {x}), 0.5);
+  return {is, where(is, Operand(1) - x, x), fraction};
+}
+
+// C. Lanczos, A precision approximation of the gamma function (1964), with g = 7 and nine terms.
+Values lgamma(Call& c) {
+  constexpr double kShift = 7, kFirst = 0.99999999999980993;
+  constexpr double kTerms[] = {676.5203681218851,     -1259.1392167224028,  771.32342877765313,
+                               -176.61502916214059,   12.507343278686905,   -0.13857109526572012,
+                               9.9843695780195716e-6, 1.5056327351493116e-7};
+  Value x = in_double(c), infinite = node("IsInf", {x});
+  auto [is_below, z, fraction] = reflected(where(infinite, 1, x));
+  Value sum = z * 0 + kFirst;
+  for (int i = 0; i < 8; ++i)
+    sum = sum + Operand(kTerms[i]) / (z + i);
+  Value top = z + (kShift - 0.5);
+  Value above = (z - 0.5) * log(top) - top + log(sum) + 0.5 * std::log(2 * pi);
+  Value sine = node("Abs", {node("Sin", {fraction * pi})});
+  Value made = where(is_below, log(Operand(pi) / sine) - above, above);
+  return cast(where(infinite, HUGE_VAL, made), c[0].dtype);
+}
+
+// By the recurrence ten steps up, where the asymptotic series has all digits.
+Values digamma(Call& c) {
+  constexpr int kSteps = 10;
+  constexpr double kSeries[] = {-1. / 12,  1. / 120,     -1. / 252, 1. / 240,
+                                -1. / 132, 691. / 32760, -1. / 12};
+  auto [is_below, z, fraction] = reflected(in_double(c));
+  Value far = z + kSteps, inverse = node("Reciprocal", {far * far});
+  Value series = inverse * kSeries[6];
+  for (int i = 5; i >= 0; --i)
+    series = (series + kSeries[i]) * inverse;
+  Value above = log(far) - Operand(0.5) / far + series;
+  for (int i = 0; i < kSteps; ++i)
+    above = above - node("Reciprocal", {z + i});
+  Value below = above - Operand(pi) / node("Tan", {fraction * pi});
+  return cast(where(is_below, below, above), c[0].dtype);
+}
+
+// sqrt(pi) exp(x^2) erfc(x) from x = kTail on, where 1 - erf(x) has few digits left: Laplace's
+// continued fraction, as long as float64 has digits there.
+constexpr double kTail = 2.5;
+Value scaled_tail(const Value& x) {
+  constexpr int kDepth = 26;
+  Value made = x;
+  for (int i = kDepth; i > 0; --i)
+    made = x + Operand(0.5 * i) / made;
+  return node("Reciprocal", {made});
+}
+Values erfc(Call& c) {
+  Value x = in_double(c), is_near = lt(x, kTail), far = where(is_near, kTail, x);
+  Value tail = node("Exp", {-(far * far)}) * scaled_tail(far) / std::sqrt(pi);
+  return cast(where(is_near, Operand(1) - node("Erf", {x}), tail), c[0].dtype);
+}
+
+// S. Winitzki, A handy approximation for the error function and its inverse (2008), then Halley's
+// steps. The first guess counts as a number: three steps have the slopes of all orders that anyone
+// asks for.
+Values erfinv(Call& c) {
+  constexpr double kA = 0.147;
+  Value y = in_double(c), inside = lt(node("Abs", {y}), 1);
+  // By a condition and not by Abs, whose slope at 0 is none.
+  Value harmless = where(inside, y, 0), is_below = lt(y, 0);
+  Value safe = where(is_below, -harmless, harmless), rest = Operand(1) - safe;
+  Value level = log(rest * (safe + 1));
+  Value half = level * 0.5 + 2 / (pi * kA);
+  Value root = node("Sqrt", {half * half - level / kA}) - half;
+  Value guess = node("Sqrt", {node("Max", {root, 0})});
+  Value x = c.graph.nodes("StopGradient", {&guess, 1}, Json::object(), 1, "tenon")[0];
+  for (int i = 0; i < 3; ++i) {
+    Value slope = node("Exp", {-(x * x)}) * (2 / std::sqrt(pi));
+    Value is_near = lt(x, kTail), far = where(is_near, kTail, x);
+    Value in_tail = rest / slope - scaled_tail(far) * 0.5;
+    Value step = where(is_near, (node("Erf", {x}) - safe) / slope, in_tail);
+    x = x - step / (x * step + 1);
+  }
+  Value edge = where(eq(y, 1), HUGE_VAL, where(eq(y, -1), -HUGE_VAL, x * 0 + std::nan("")));
+  return cast(where(inside, where(is_below, -x, x), edge), c[0].dtype);
+}
+
+const Function kRows[] = {
+    {"digamma(x: float)", "", "The slope of lgamma.", "", digamma},
+    {"erfc(x: float)", "", "1 - erf(x), without a difference that cancels.", "", erfc},
+    {"erfinv(x: float)", "",
+     "The inverse of erf: infinite at -1 and 1, NaN beyond them. sqrt(2)*erfinv(2*p - 1) is the "
+     "quantile p of the normal distribution.",
+     "", erfinv},
+    {"lgamma(x: float)", "", "The logarithm of the size of the gamma function.", "", lgamma},
+};
+
+}  // namespace
+
+const std::span<const Function> kSpecial = kRows;
+
+}  // namespace tenon::arrays
