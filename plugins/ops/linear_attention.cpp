@@ -189,29 +189,6 @@ Result<Node> linear_sample(EditView edit, uint64_t seed) {
        .n_outputs = 2});
 }
 
-// One step: the state of each head fades, takes what the key and the value say, and answers the
-// query. in: state, query, key, value, then decay and beta where the node has them.
-Status linear_step(const Edit& inner, Node node, const std::vector<Value>& outer, double scale) {
-  Builder c(inner);
-  std::vector<Value> in;
-  for (size_t i = 0; i < outer.size(); ++i) {
-    Type type = outer[i].type();
-    if (i > 0) type.dims.erase(type.dims.begin() + 1);
-    in.push_back(c.take(inner.input(cat("in", i), Type(type.dtype, type.dims))));
-  }
-  Value state = in[0], learned = in[3];
-  if (node.input(kDecay)) state = c.mul(state, in[4]);
-  if (node.input(kBeta)) {
-    Value held = c.sum(c.mul(state, in[2]), {2});
-    learned = c.mul(in.back(), c.sub(learned, held));
-  }
-  state = c.add(state, c.mul(in[2], learned));
-  Value y = c.mul(c.op("MatMul", {in[1], state}), c.number(scale, outer[1].dtype()));
-  TN_CHECK(c.status());
-  TN_CHECK(inner.output("state", state));
-  return inner.output("y", y);
-}
-
 // A Scan over steps; every head has a state [key, value].
 Result<std::vector<Value>> linear_decompose(EditView edit, Node node) {
   Builder b(edit);
@@ -236,8 +213,25 @@ Result<std::vector<Value>> linear_decompose(EditView edit, Node node) {
   TN_CHECK(b.status());
   double scale = node.attr_float("scale");
   if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(key));
-  TN_TRY(body, make_body(edit, [&](const Edit& inner) {
-           return linear_step(inner, node, inputs, scale);
+  TN_TRY(body, make_body(edit, [&](const Edit& inner) -> Status {
+           Builder c(inner);
+           std::vector<Value> in;
+           for (size_t i = 0; i < inputs.size(); ++i) {
+             Type type = inputs[i].type();
+             if (i > 0) type.dims.erase(type.dims.begin() + 1);
+             in.push_back(c.take(inner.input(cat("in", i), Type(type.dtype, type.dims))));
+           }
+           Value state = in[0], learned = in[3];
+           if (node.input(kDecay)) state = c.mul(state, in[4]);
+           if (node.input(kBeta)) {
+             Value held = c.sum(c.mul(state, in[2]), {2});
+             learned = c.mul(in.back(), c.sub(learned, held));
+           }
+           state = c.add(state, c.mul(in[2], learned));
+           Value y = c.mul(c.op("MatMul", {in[1], state}), c.number(scale, q.dtype));
+           TN_CHECK(c.status());
+           TN_CHECK(inner.output("state", state));
+           return inner.output("y", y);
          }));
   const std::vector<int64_t> in_axes(inputs.size() - 1, 1), out_axes{1};
   TN_TRY(scan, edit.add({.type = "Scan",
@@ -286,25 +280,19 @@ Status causal_shape(EditView edit, Node node) {
   return set_output(edit, node, 1, x.dtype, state);
 }
 
-Status check_causal(const Call& call) {
+Status causal_ref(const Call& call) {
   std::span<const int64_t> x = call.shape(0), w = call.shape(1);
   if (x.size() != 3 || w.size() != 3 || w[0] != x[1] || w[1] != 1 || w[2] < 1)
     return invalid("expected input [n, c, s] and weight [c, 1, k]");
   std::string_view activation = call.node().attr_text("activation", "none");
-  if (activation != "silu" && activation != "swish" && activation != "none")
+  bool swish = activation == "silu" || activation == "swish";
+  if (!swish && activation != "none")
     return invalid(cat("activation: expected one of none, silu, swish, got '", activation, "'"));
-  if (call.has(2) && element_count(call.in(2)) != x[1])
-    return invalid(cat("bias: expected ", x[1], " numbers"));
-  if (call.has(3) && to_vector(call.shape(3)) != std::vector<int64_t>{x[0], x[1], w[2] - 1})
-    return invalid(cat("past_state: expected [", x[0], ", ", x[1], ", ", w[2] - 1, "]"));
-  return {};
-}
-
-Status causal_ref(const Call& call) {
-  TN_CHECK(check_causal(call));
-  std::span<const int64_t> x = call.shape(0);
-  const int64_t channels = x[1], length = x[2], k = call.shape(1)[2];
-  const bool swish = call.node().attr_text("activation", "none") != "none";
+  int64_t channels = x[1], length = x[2], k = w[2];
+  if (call.has(2) && element_count(call.in(2)) != channels)
+    return invalid(cat("bias: expected ", channels, " numbers"));
+  if (call.has(3) && to_vector(call.shape(3)) != std::vector<int64_t>{x[0], channels, k - 1})
+    return invalid(cat("past_state: expected [", x[0], ", ", channels, ", ", k - 1, "]"));
   uint32_t dtype = call.dtype(0);
   TN_TRY(out, call.out(0, dtype, x));
   std::optional<DLTensor> present;

@@ -19,7 +19,6 @@ static tn_status* read_file(void* self, tn_blob* blob, tn_graph* into, const tn_
   return failure("no file of this format");
 }
 static const tn_reader table = {sizeof table, 1, probe, read_file};
-
 #elif defined(DATASET)
 #define ROLE "tenon.dataset/1"
 #define SAMPLES 5
@@ -86,7 +85,6 @@ static tn_status* batch(
   return NULL;
 }
 static const tn_dataset table = {sizeof table, 1, size, fields, batch};
-
 #elif defined(METRIC)
 #define ROLE "tenon.metric/1"
 static tn_status* update(void* self,
@@ -124,7 +122,6 @@ static tn_status* value(void* self, double* out, int32_t* out_higher_is_better) 
   return NULL;
 }
 static const tn_metric table = {sizeof table, 1, update, value, NULL};
-
 #elif defined(INITIALIZER)
 #define ROLE "tenon.initializer/1"
 static tn_status* fill(void* self, const tn_initial* of, float* out) {
@@ -146,7 +143,6 @@ static tn_status* fill(void* self, const tn_initial* of, float* out) {
   return NULL;
 }
 static const tn_initializer table = {sizeof table, 1, fill};
-
 #elif defined(COLLECTIVE)
 #define ROLE "tenon.collective/1"
 static size_t bytes_in(const DLTensor* t) {
@@ -204,7 +200,6 @@ static tn_status* all_gather(
   return all_reduce(self, tag, TN_REDUCE_SUM, in, out, cancel);
 }
 static const tn_collective table = {sizeof table, 1, rank, all_reduce, broadcast, all_gather};
-
 #elif defined(LOSS) || defined(OPTIMIZER) || defined(LAYER) || defined(KERNEL)
 static tn_status* node(
     tn_edit* edit, const char* type, tn_value_id a, tn_value_id b, tn_value_id* out) {
@@ -302,7 +297,6 @@ static tn_status* sample(void* self, tn_edit* edit, uint64_t seed, tn_value_id* 
   return failed ? failed : node(edit, "Relu", x, 0, out);
 }
 static const tn_kernel table = {sizeof table, 1, pattern, claim, compile, run, exe_free, sample};
-
 #elif defined(LOSS)
 #define ROLE "tenon.loss/1"
 static tn_status* build(void* self, tn_edit* edit, const tn_objective* given, tn_value_id* out) {
@@ -348,7 +342,6 @@ static tn_status* build(void* self, tn_edit* edit, const tn_objective* given, tn
   return node(edit, "ReduceMean", x, 0, out);
 }
 static const tn_loss table = {sizeof table, 1, build};
-
 #elif defined(LAYER)
 #define ROLE "tenon.layer/1"
 static tn_status* build(void* self, tn_edit* edit, const tn_layer_use* use, tn_value_id* out) {
