@@ -66,6 +66,13 @@ Result<std::vector<Value>> skip_norm_decompose(EditView edit, Node node) {
   Builder b(edit);
   const bool is_centred = node.type() == "SkipLayerNormalization";
   const uint64_t bias = is_centred ? 4 : 3;
+  auto is_read = [&](uint64_t i) {
+    return i < node.n_outputs() &&
+           (node.output(i).consumer_count() > 0 || node.output(i).is_output());
+  };
+  const bool has_statistics = is_read(1) || is_read(2);
+  if (!is_centred && has_statistics)
+    return unsupported("SkipSimplifiedLayerNormalization: its statistics as results");
   Value sum = b.add(node.input(0), node.input(1));
   if (node.input(bias)) sum = b.add(sum, node.input(bias));
   std::vector<Value> inputs{sum, node.input(2)};
@@ -73,17 +80,12 @@ Result<std::vector<Value>> skip_norm_decompose(EditView edit, Node node) {
   Node norm = b.node({.type = is_centred ? "LayerNormalization" : "RMSNormalization",
                       .inputs = inputs,
                       .attrs = {{"axis", -1}, {"epsilon", node.attr_float("epsilon", 1e-12)}},
-                      .n_outputs = is_centred ? 3u : 1u});
+                      .n_outputs = has_statistics ? 3u : 1u});
   TN_CHECK(b.status());
   // A result that nobody reads may be any value.
-  Value mean = is_centred ? norm.output(1) : sum, inverse = is_centred ? norm.output(2) : sum;
+  Value mean = has_statistics ? norm.output(1) : sum;
+  Value inverse = has_statistics ? norm.output(2) : sum;
   std::vector<Value> outputs{norm.output(), mean, inverse, sum};
-  auto is_read = [&](uint64_t i) {
-    return i < node.n_outputs() &&
-           (node.output(i).consumer_count() > 0 || node.output(i).is_output());
-  };
-  if (!is_centred && (is_read(1) || is_read(2)))
-    return unsupported("SkipSimplifiedLayerNormalization: its statistics as results");
   outputs.resize(node.n_outputs());
   return outputs;
 }
@@ -191,8 +193,7 @@ Result<Node> skip_norm_of(EditView edit, uint64_t seed, std::string_view type) {
     inputs.push_back(row);
   }
   // The default is for rows that are longer: the slopes of two equal numbers have no bound.
-  return edit.add(
-      {.type = type, .inputs = inputs, .attrs = {{"epsilon", 0.5}}, .domain = kDomain});
+  return edit.add({.type = type, .inputs = inputs, .attrs = {{"epsilon", 0.5}}, .domain = kDomain});
 }
 Result<Node> skip_norm_sample(EditView edit, uint64_t seed) {
   return skip_norm_of(edit, seed, "SkipLayerNormalization");

@@ -259,7 +259,8 @@ void check_file(const Tool& tool, const Flags& flags) {
     print(
         cat(counts.passed, " passed, ", counts.failed, " failed, ", counts.skipped, " skipped\n"));
   if (counts.failed > 0)
-    throw Error(TN_FAILED_PRECONDITION, cat(flags.file, ": ", counts.failed, " of ", counts.all(), " checks failed"));
+    throw Error(TN_FAILED_PRECONDITION,
+                cat(flags.file, ": ", counts.failed, " of ", counts.all(), " checks failed"));
 }
 
 }  // namespace

@@ -159,7 +159,8 @@ constexpr Wrong kWrong[] = {
     {coupling, "concat axs=axis", "column 8: expected one of axis, got 'axs'"},
     {coupling, "concat axis=along", "column 13: expected an attribute of the row, got 'along'"},
     {coupling, "concat axis=axis axis=1", "column 18: expected end of text, got 'axis'"},
-    {coupling, "same axis=1", "column 6: expected one of sizes, value, statistics, groups, got 'axis'"},
+    {coupling, "same axis=1",
+     "column 6: expected one of sizes, value, statistics, groups, got 'axis'"},
     {coupling, "pad pads 1", "column 10: expected '=', got '1'"},
 };
 

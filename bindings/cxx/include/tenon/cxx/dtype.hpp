@@ -111,7 +111,8 @@ inline void store_number(void* data, uint32_t dtype, int64_t i, double value) {
     case TN_U64:
       return store_as<uint64_t>(data, i, value);
     default:
-      invalid(cat("expected floating point, bool or whole numbers, got elements of ", dtype_name(dtype)));
+      invalid(cat("expected floating point, bool or whole numbers, got elements of ",
+                  dtype_name(dtype)));
   }
 }
 
