@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+// Counts of loops that are known before they run: for the shapes of what a Loop stacks, and for
+// its gradient.
+
 #include <algorithm>
+#include <optional>
 
 #include "tenon/sdk/match.hpp"
 
