@@ -4,7 +4,6 @@
 #include "tenon/role/collective.h"
 
 #include <cmath>
-#include <thread>
 
 #include "check.hpp"
 
@@ -124,21 +123,14 @@ void on_threads(Subject& subject,
     require(ranks.back()->rank == r && ranks.back()->ranks == kRanks,
             cat("rank: expected ", r, " of ", kRanks));
   }
-  std::vector<std::string> failures(kRanks);
-  std::vector<std::thread> threads;
-  for (uint32_t r = 0; r < kRanks; ++r)
-    threads.emplace_back([&, r] {
-      try {
-        body(*ranks[r]);
-      } catch (const std::exception& thrown) {
-        failures[r] = thrown.what();
-        ranks[r].reset();  // the others wait for it no longer
-      }
-    });
-  for (std::thread& thread : threads)
-    thread.join();
-  for (const std::string& failure : failures)
-    require(failure.empty(), failure);
+  at_once(kRanks, [&](size_t r) {
+    try {
+      body(*ranks[r]);
+    } catch (const std::exception&) {
+      ranks[r].reset();  // the others wait for it no longer
+      throw;
+    }
+  });
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include <cstring>
 #include <numeric>
-#include <thread>
 
 #include "tenon/cxx/dataset.hpp"
 
@@ -85,25 +84,15 @@ void follows_the_index(const Subject& subject, const Opened& set) {
 }
 
 void from_many_threads(const Subject& subject, const Opened& set) {
-  constexpr int kThreads = 4, kRounds = 16;
+  constexpr size_t kThreads = 4;
+  constexpr int kRounds = 16;
   std::vector<uint64_t> index{samples_of(set) - 1, 0};
   std::string want = bytes_of(batch(subject, set, index));
-  std::vector<std::string> failures(kThreads);
-  std::vector<std::thread> threads;
-  for (std::string& failure : failures)
-    threads.emplace_back([&] {
-      try {
-        for (int round = 0; round < kRounds; ++round)
-          require(bytes_of(batch(subject, set, index)) == want,
-                  "a batch beside others: expected the same bytes, got other ones");
-      } catch (const std::exception& thrown) {
-        failure = thrown.what();
-      }
-    });
-  for (std::thread& thread : threads)
-    thread.join();
-  for (const std::string& failure : failures)
-    require(failure.empty(), failure);
+  at_once(kThreads, [&](size_t) {
+    for (int round = 0; round < kRounds; ++round)
+      require(bytes_of(batch(subject, set, index)) == want,
+              "a batch beside others: expected the same bytes, got other ones");
+  });
 }
 
 }  // namespace

@@ -4,8 +4,6 @@
 // and shapes, which models also have, it computes as well or does not claim.
 #include "tenon/role/kernel.h"
 
-#include <thread>
-
 #include "edit.hpp"
 #include "guarded.hpp"
 
@@ -186,20 +184,8 @@ void check_kernel(Subject& subject, Report& report) {
     std::vector<cxx::Tensor> in = sites.inputs(model, subject.seed);
     cxx::Plan fused = sites.fused(model);
     cxx::Tensor want = fused.run(in)[0];
-    std::vector<std::string> failures(kThreads);
-    std::vector<std::thread> threads;
-    for (std::string& failure : failures)
-      threads.emplace_back([&] {
-        try {
-          same_numbers(fused.run(in)[0], want, "a run beside others", 0);
-        } catch (const std::exception& thrown) {
-          failure = thrown.what();
-        }
-      });
-    for (std::thread& thread : threads)
-      thread.join();
-    for (const std::string& failure : failures)
-      require(failure.empty(), failure);
+    at_once(kThreads,
+            [&](size_t) { same_numbers(fused.run(in)[0], want, "a run beside others", 0); });
   });
 }
 

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <thread>
 
 #include "check.hpp"
 
@@ -65,14 +64,10 @@ void check_schedule(Subject& subject, Report& report) {
   report.check("threads", [&] {
     cxx::Schedule schedule = made();
     std::vector<double> want = values(schedule, steps);
-    std::vector<std::vector<double>> got(4);
-    std::vector<std::thread> threads;
-    for (std::vector<double>& one : got)
-      threads.emplace_back([&] { one = values(schedule, steps); });
-    for (std::thread& thread : threads)
-      thread.join();
-    for (const std::vector<double>& one : got)
-      require(same_bits(one, want), "asked from four threads at once: expected the same bits");
+    at_once(4, [&](size_t) {
+      require(same_bits(values(schedule, steps), want),
+              "asked from four threads at once: expected the same bits");
+    });
   });
 }
 

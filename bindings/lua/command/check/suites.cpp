@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of suites, and what they share.
 #include <cmath>
+#include <thread>
+#include <vector>
 
 #include <unistd.h>
 
@@ -111,6 +113,23 @@ std::pair<int32_t, std::string> released(tn_status* answer) {
 
 int32_t code_of(tn_status* answer) {
   return released(answer).first;
+}
+
+void at_once(size_t n_threads, const std::function<void(size_t)>& body) {
+  std::vector<std::string> failures(n_threads);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < n_threads; ++i)
+    threads.emplace_back([&, i] {
+      try {
+        body(i);
+      } catch (const std::exception& thrown) {
+        failures[i] = thrown.what();
+      }
+    });
+  for (std::thread& thread : threads)
+    thread.join();
+  for (const std::string& failure : failures)
+    require(failure.empty(), failure);
 }
 
 void must_fail(tn_status* answer, const std::string& what) {
