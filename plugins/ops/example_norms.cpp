@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "convolve.hpp"
+#include "matrices.hpp"
 
 namespace tenon::ops {
 namespace {
@@ -25,13 +26,6 @@ Value sum_of_squares(Gradients& g, Value x) {
 // Where a size of 0 stands, that of x is taken.
 Value in_form(Gradients& g, Value x, const std::vector<int64_t>& dims) {
   return g.op("Reshape", {x, g.ints(dims)});
-}
-
-Value swapped(Gradients& g, Value x, size_t rank) {
-  std::vector<int64_t> perm(rank);
-  std::iota(perm.begin(), perm.end(), 0);
-  std::swap(perm[rank - 1], perm[rank - 2]);
-  return g.transpose(x, perm);
 }
 
 // Rows of an example: [n, .., places, features]; places and features -1 where they are not known.

@@ -7,6 +7,7 @@
 
 #include "convolve.hpp"
 #include "dims.hpp"
+#include "matrices.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -111,12 +112,8 @@ Result<std::vector<Value>> product_decompose(EditView edit, Node node) {
   auto operand = [&](uint64_t i, const char* transposed) {
     Value x = node.input(i);
     if (node.attr_int(transposed) == 0) return x;
-    Type type = b.ranked(x, "FusedMatMul");
-    std::vector<int64_t> perm(type.rank());
-    for (size_t k = 0; k < perm.size(); ++k)
-      perm[k] = static_cast<int64_t>(k);
-    if (perm.size() > 1) std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-    return b.transpose(x, perm);
+    const size_t rank = b.ranked(x, "FusedMatMul").rank();
+    return rank < 2 ? x : swapped(b, x, rank);
   };
   Value left = operand(0, "transA"), right = operand(1, "transB");
   Value y = b.op("MatMul", {left, right});

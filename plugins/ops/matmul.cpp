@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMul (NumPy's matmul) and Gemm.
 #include <algorithm>
-#include <numeric>
 
 #include "tenon/wrapping.hpp"
 
@@ -9,6 +8,7 @@
 #include "dims.hpp"
 #include "dispatch.hpp"
 #include "example_norms.hpp"
+#include "matrices.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -127,14 +127,6 @@ OpCost matmul_cost(Node node) {
   return {2.0 * static_cast<double>(c.elements()) * static_cast<double>(a.dims.back()),
           static_cast<double>(bytes_of(a.dtype, a.elements()) + bytes_of(b.dtype, b.elements()) +
                               bytes_of(c.dtype, c.elements()))};
-}
-
-// x with its last two axes swapped.
-Value swapped(Builder& b, Value x, size_t rank) {
-  std::vector<int64_t> perm(rank);
-  std::iota(perm.begin(), perm.end(), 0);
-  std::swap(perm[rank - 1], perm[rank - 2]);
-  return b.transpose(x, perm);
 }
 
 Status matmul_vjp(Gradients& g) {

@@ -35,5 +35,9 @@ inline std::vector<int64_t> swapped(size_t rank, size_t axis, size_t to) {
   std::swap(perm[axis], perm[to]);
   return perm;
 }
+// x with its last two axes swapped.
+inline Value swapped(Builder& b, Value x, size_t rank) {
+  return b.transpose(x, swapped(rank, rank - 1, rank - 2));
+}
 
 }  // namespace tenon::ops

@@ -35,6 +35,26 @@ int Graph::add_input(std::string name, ElementType type, Dims dims) {
   return inputs.back();
 }
 
+int Graph::add_f32_like(int like, const char* what) {
+  Value made;
+  made.name = value(like).name + "/" + what;
+  made.dims = value(like).dims;
+  made.dtype = TN_F32;
+  made.type = ElementType::kF32;
+  made.is_known = value(like).is_known;
+  return add_value(std::move(made));
+}
+
+void Graph::set_numbers(int value, std::shared_ptr<const std::vector<float>> numbers) {
+  Value& constant = values[static_cast<size_t>(value)];
+  constant.data = numbers->data();
+  constant.keeper = {numbers, numbers->data()};
+}
+
+Node Graph::cast_node(int from, int to) const {
+  return {.op = "Cast", .name = value(to).name + "/cast", .inputs = {from}, .outputs = {to}};
+}
+
 int Graph::add_constant(std::string name, ElementType type, Dims dims, const void* data) {
   Value value;
   value.name = std::move(name);

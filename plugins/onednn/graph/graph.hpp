@@ -51,6 +51,12 @@ struct Graph : backend::BasicGraph<Value, Node> {
   }
   int add_input(std::string name, ElementType type, Dims dims);
   int add_constant(std::string name, ElementType type, Dims dims, const void* data);
+  // A value of f32 with the shape of another one, named after it.
+  int add_f32_like(int like, const char* what);
+  // The value becomes a constant of these numbers.
+  void set_numbers(int value, std::shared_ptr<const std::vector<float>> numbers);
+  // Not added: a rewrite says where it stands.
+  Node cast_node(int from, int to) const;
 };
 
 }  // namespace tenon::onednn

@@ -95,19 +95,14 @@ class ConvIntegers {
   void convert(Node node, std::vector<Node>& before) {
     const int sums = node.outputs[0];
     const int input = shifted(node, cast(node.inputs[0]));
-    const int weight = value_like(node.inputs[1], "less_zero_points");
-    graph_.values[static_cast<size_t>(weight)].data = weights_->data();
-    graph_.values[static_cast<size_t>(weight)].keeper = {weights_, weights_->data()};
+    const int weight = graph_.add_f32_like(node.inputs[1], "less_zero_points");
+    graph_.set_numbers(weight, weights_);
     node.op = "Conv";
     node.inputs = {input, weight};
-    node.outputs = {value_like(sums, "f32")};
+    node.outputs = {graph_.add_f32_like(sums, "f32")};
     const int exact = node.outputs[0];
     ordered_.push_back(std::move(node));
-    if (!read_as_they_are(sums, exact, before))
-      ordered_.push_back({.op = "Cast",
-                          .name = graph_.value(sums).name + "/cast",
-                          .inputs = {exact},
-                          .outputs = {sums}});
+    if (!read_as_they_are(sums, exact, before)) ordered_.push_back(graph_.cast_node(exact, sums));
   }
 
   // Casts of the sums to f32 give them on. False: something reads the integers.
@@ -128,7 +123,7 @@ class ConvIntegers {
   int shifted(const Node& node, int input) {
     if (node.input(2) == kNone) return input;
     const int zero = cast(node.inputs[2]);
-    const int made = value_like(node.inputs[0], "less_zero_point");
+    const int made = graph_.add_f32_like(node.inputs[0], "less_zero_point");
     Node less{.op = "Sub", .name = node.name + "/zero_point", .outputs = {made}};
     less.inputs = {input, zero};
     backend::ProgramBuilder program;
@@ -139,22 +134,9 @@ class ConvIntegers {
   }
 
   int cast(int value) {
-    const int made = value_like(value, "f32");
-    ordered_.push_back({.op = "Cast",
-                        .name = graph_.value(made).name + "/cast",
-                        .inputs = {value},
-                        .outputs = {made}});
+    const int made = graph_.add_f32_like(value, "f32");
+    ordered_.push_back(graph_.cast_node(value, made));
     return made;
-  }
-
-  int value_like(int like, const char* what) {
-    Value made;
-    made.name = graph_.value(like).name + "/" + what;
-    made.dims = graph_.value(like).dims;
-    made.dtype = TN_F32;
-    made.type = ElementType::kF32;
-    made.is_known = graph_.value(like).is_known;
-    return graph_.add_value(std::move(made));
   }
 
   Graph& graph_;

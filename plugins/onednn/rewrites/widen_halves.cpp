@@ -57,8 +57,8 @@ class Widening {
     std::vector<Node> behind;
     for (int& output : node.outputs) {
       if (output == kNone || !is_half(graph_.value(output))) continue;
-      const int exact = value_like(output, "f32");
-      behind.push_back(cast(exact, output));
+      const int exact = graph_.add_f32_like(output, "f32");
+      behind.push_back(graph_.cast_node(exact, output));
       output = exact;
     }
     ordered_.push_back(std::move(node));
@@ -69,12 +69,12 @@ class Widening {
   int widened(int value) {
     auto [found, is_new] = widened_.try_emplace(value, kNone);
     if (!is_new) return found->second;
-    const int made = value_like(value, "f32");
+    const int made = graph_.add_f32_like(value, "f32");
     found->second = made;
     if (graph_.value(value).data != nullptr) {
       widen_constant(value, made);
     } else {
-      ordered_.push_back(cast(value, made));
+      ordered_.push_back(graph_.cast_node(value, made));
     }
     return made;
   }
@@ -87,23 +87,7 @@ class Widening {
     const bool is_bf16 = from.type == ElementType::kBf16;
     for (size_t i = 0; i < n; ++i)
       (*numbers)[i] = is_bf16 ? float_of_bfloat(bits[i]) : float_of_half(bits[i]);
-    graph_.values[static_cast<size_t>(made)].data = numbers->data();
-    graph_.values[static_cast<size_t>(made)].keeper = {numbers, numbers->data()};
-  }
-
-  int value_like(int like, const char* what) {
-    Value made;
-    made.name = graph_.value(like).name + "/" + what;
-    made.dims = graph_.value(like).dims;
-    made.dtype = TN_F32;
-    made.type = ElementType::kF32;
-    made.is_known = true;
-    return graph_.add_value(std::move(made));
-  }
-
-  Node cast(int from, int to) const {
-    return {
-        .op = "Cast", .name = graph_.value(to).name + "/cast", .inputs = {from}, .outputs = {to}};
+    graph_.set_numbers(made, std::move(numbers));
   }
 
   Graph& graph_;
