@@ -35,7 +35,7 @@ struct BackendUse {
 
   // The failure of a call with backend and function in front.
   Status called(std::string_view function, tn_status* answer) const {
-    return named(answer, *component.get(), function);
+    return named(answer, component.get(), function);
   }
 };
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 
 namespace tenon::host {
 namespace {
@@ -29,10 +28,10 @@ void enter(std::string_view category, std::string_view name) {
   if (at >= kDeepest) return;
   char* text = spans.text[at];
   size_t head = std::min(category.size(), kLongest / 2);
-  std::memcpy(text, category.data(), head);
+  std::copy_n(category.data(), head, text);
   text[head] = ' ';
   size_t tail = std::min(name.size(), kLongest - head - 2);
-  std::memcpy(text + head + 1, name.data(), tail);
+  std::copy_n(name.data(), tail, text + head + 1);
   text[head + 1 + tail] = '\0';
 }
 

@@ -118,13 +118,13 @@ tn_status* lend(tn_ctx* ctx,
 
 }  // namespace
 
-Status named(tn_status* answer, const tn_component_ref& component, std::string_view function) {
+Status named(tn_status* answer, const tn_component_ref* component, std::string_view function) {
   if (!answer) return {};
   auto add = [answer](std::string_view key, std::string_view text) {
     status_service()->detail(answer, str(key), {TN_ANY_TEXT, 0, text.size(), {.p = text.data()}});
   };
-  if (answer->domain != component.id()) add("component", component.id());
-  add("role", component.role());
+  if (answer->domain != component->id()) add("component", component->id());
+  add("role", component->role());
   add("function", function);
   return Status(answer);
 }

@@ -62,7 +62,7 @@ Result<Ref<tn_component_ref>> create_component(tn_ctx* owner,
                                                const tn_options* options);
 
 // Names component, role and function in a failure that a call of the component returned.
-Status named(tn_status* answer, const tn_component_ref& component, std::string_view function);
+Status named(tn_status* answer, const tn_component_ref* component, std::string_view function);
 
 // A component with the table of its role: what the host itself calls.
 template <class Table>
@@ -80,7 +80,7 @@ class Made {
   void* self() const { return interface_.self; }
   std::string_view id() const { return ref_->id(); }
   Status called(std::string_view function, tn_status* answer) const {
-    return named(answer, *ref_.get(), function);
+    return named(answer, ref_.get(), function);
   }
 
  private:

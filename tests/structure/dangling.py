@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No std::string_view is made of a std::string that dies in the same statement.
+"""No std::string_view is made of a std::string that dies in the same statement, and no loop runs over
+a part of a value that dies before its first turn (C++20: only the whole range lives on).
 
-Which functions give a std::string is read from their declarations; a name that elsewhere gives a
-std::string_view is left out, as the call alone does not say which it is.
+Which functions give a std::string or JSON is read from their declarations; a name that elsewhere gives a
+std::string_view or a reference is left out, as the call alone does not say which it is.
 """
 
 import re
@@ -19,6 +20,22 @@ DECLARED = re.compile(
 VIEWED = re.compile(
     r"\bstd::string_view\s+(\w+)\s*(?:=\s*|\()([^;{}]*?)\b(\w+)(\((?:[^();{}]|\([^();{}]*\))*\))\s*\)?;"
 )
+# Functions that give JSON by value or by reference, and loops over a part of what one gives.
+GIVES_JSON = re.compile(r"\b(?:nlohmann::)?(?:json|Json)(?:(&)|\s)\s*(?:\w+::)*(\w+)\s*\([^;{}()]*\)\s*(?:const\s*)?[;{]")
+LOOP = re.compile(r"\bfor \([^;:(){}]*[^:]:(?!:)\s*(?:\w+::)*(\w+)(\((?:[^();{}]|\([^();{}]*\))*\))\s*(?:\[|\.)")
+
+
+def loops(texts: dict[Path, str]) -> list[str]:
+    given = [match for text in texts.values() for match in GIVES_JSON.findall(text)]
+    values = {name for is_reference, name in given if not is_reference}
+    values -= {name for is_reference, name in given if is_reference}
+    return [
+        f"{path}:{text.count(chr(10), 0, match.start()) + 1}: the loop runs over a part of what "
+        f"{match[1]}() gives, which dies before its first turn: expected a variable that holds it"
+        for path, text in texts.items()
+        for match in LOOP.finditer(text)
+        if match[1] in values
+    ]
 
 
 def violations(root: Path) -> list[str]:
@@ -33,7 +50,7 @@ def violations(root: Path) -> list[str]:
         for kind, name, empty in DECLARED.findall(text):
             gives[kind].add((name, not empty))
     strings = gives["std::string"] - gives["std::string_view"]
-    found = []
+    found = loops(texts)
     for path, text in texts.items():
         for match in VIEWED.finditer(text):
             name, before, function, arguments = match.groups()

@@ -76,7 +76,8 @@ class Fp8 : public PassTest {
 };
 
 TEST_F(Fp8, FollowsTransformerEnginesDelayedScaling) {
-  for (const json& one : golden("fp8.json")["cases"]) {
+  const json all = golden("fp8.json");
+  for (const json& one : all["cases"]) {
     SCOPED_TRACE(one["options"].dump());
     ASSERT_NO_FATAL_FAILURE(build_step(one["weights"]));
     ASSERT_EQ(apply("precision.fp8", one["options"]), "");

@@ -103,7 +103,8 @@ TEST_F(LossScale, GoesOnFromApexsState) {
 }
 
 TEST_F(LossScale, GoesOnFromPyTorchsStateDict) {
-  for (const json& one : golden("grad_scaler.json")["cases"]) {
+  const json all = golden("grad_scaler.json");
+  for (const json& one : all["cases"]) {
     ASSERT_NO_FATAL_FAILURE(start_over());
     ASSERT_NO_FATAL_FAILURE(go_on("torch", {{"state", one["state_dict"]}}));
     for (size_t i = 0; i < one["inputs"].size(); ++i) {

@@ -46,7 +46,8 @@ class Contrastive : public TrainingTest {
 };
 
 TEST_F(Contrastive, LossesAndGradientsArePyTorchs) {
-  for (const json& one : golden("contrastive.json")["cases"]) {
+  const json all = golden("contrastive.json");
+  for (const json& one : all["cases"]) {
     SCOPED_TRACE(cat(one["loss"].get<std::string>(), one["options"].dump()));
     const size_t count = one["predictions"].size();
     auto graph = build(one["loss"].get<std::string>(), one["options"], count, false);

@@ -20,6 +20,10 @@ struct Formula {
   uint32_t op;
   std::function<Wide(Wide, Wide)> want;
 };
+Wide product(Wide a, Wide b) {
+  using Bits = unsigned __int128;  // which wrap
+  return static_cast<Wide>(static_cast<Bits>(a) * static_cast<Bits>(b));
+}
 // By its definition, cut to 64 bits in each step; 0 and 1 / a are whole for a of 1 and -1 alone.
 Wide power(Wide base, Wide exponent) {
   if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 != 0 ? -1 : 1) : 0;
@@ -32,7 +36,7 @@ Wide power(Wide base, Wide exponent) {
 const Formula kFormulas[] = {
     {TN_EXPR_ADD, [](Wide a, Wide b) { return a + b; }},
     {TN_EXPR_SUB, [](Wide a, Wide b) { return a - b; }},
-    {TN_EXPR_MUL, [](Wide a, Wide b) { return a * b; }},
+    {TN_EXPR_MUL, product},
     {TN_EXPR_DIV, [](Wide a, Wide b) { return b == 0 ? 0 : a / b; }},
     {TN_EXPR_MIN, [](Wide a, Wide b) { return std::min(a, b); }},
     {TN_EXPR_MAX, [](Wide a, Wide b) { return std::max(a, b); }},

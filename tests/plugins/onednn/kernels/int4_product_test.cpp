@@ -146,7 +146,7 @@ struct Problem {
     pack(scale_type);
     const auto a_bytes = static_cast<int64_t>(a.size() * 4);
     left = std::make_unique<Guarded>(a_bytes);
-    std::memcpy(left->as<char>(), a.data(), static_cast<size_t>(a_bytes));
+    std::copy(a.begin(), a.end(), left->as<float>());
     const int64_t bytes = int4_scratch_bytes(args.m, args.k, args.b.group, as_int8);
     scratch = std::make_unique<Guarded>((bytes + 63) / 64 * 64);
     dst = std::make_unique<Guarded>(count() * 4);

@@ -92,8 +92,8 @@ struct Problem {
     const auto n = static_cast<int64_t>(a.size());
     const ElementType type = args.a.src.type;
     left = std::make_unique<Guarded>(n * element_bytes(type));
-    if (type == ElementType::kF32) std::memcpy(left->data(), a.data(), a.size() * 4);
-    if (are_quantized()) std::memcpy(left->data(), left_codes.data(), left_codes.size());
+    if (type == ElementType::kF32) std::copy(a.begin(), a.end(), left->as<float>());
+    if (are_quantized()) std::copy(left_codes.begin(), left_codes.end(), left->as<uint8_t>());
     if (type != ElementType::kBf16) return;
     for (size_t i = 0; i < a.size(); ++i) {  // cut off, so that the oracle sees the same
       uint32_t bits = 0;
