@@ -79,7 +79,7 @@ class Compiler {
     for (CompiledPartition& one : before)  // of nodes that are cut otherwise now
       give_up(one);
     if (failed.ok()) return true;
-    if (has_discarded_constants(*graph_)) return std::move(failed);
+    if (has_discarded_constants(*graph_)) return failed;
     spare_constants({});  // backends are asked again
     TN_CHECK(lose_partition(made_.back().partition, std::move(failed)));
     return false;

@@ -57,18 +57,48 @@ struct Parts {
       TN_TRY(chosen, edit.op("Where", {out, zero, never}));
       out = chosen;
     }
-    if (node.attr_int("is_causal") == 0) return out;
+    const bool is_causal = node.attr_int("is_causal") != 0;
+    const int64_t left = node.attr_int("left_window_size", -1);
+    const int64_t right = is_causal ? 0 : node.attr_int("right_window_size", -1);
+    if (left < 0 && right < 0) return out;
     int64_t offset = k[2] - node.input(kK).type().dims[node.input(kK).type().rank() - 2];
     std::vector<uint8_t> seen;
-    for (int64_t i = 0; i < q[2] * k[2]; ++i)
-      seen.push_back(i % k[2] <= i / k[2] + offset);
+    for (int64_t i = 0; i < q[2] * k[2]; ++i) {
+      const int64_t ahead = i % k[2] - i / k[2] - offset;  // the key's position less the query's
+      seen.push_back((right < 0 || ahead <= right) && (left < 0 || -ahead <= left));
+    }
     TN_TRY(mask, edit.constant<uint8_t>(TN_BOOL, {q[2], k[2]}, seen));
     TN_TRY(causal, edit.op("Where", {mask, zero, never}));
     if (!out) return causal;
     return edit.op("Add", {out, causal});
   }
-  // Rows in which no key may be seen are 0.
-  Result<Value> probabilities(Value scores, Value added) const {
+  // In 16 bits a root of the scale for each operand, since scores may exceed the range without it;
+  // else one factor behind the product, which backends join with mask and Softmax.
+  Result<Value> scaled_product(Value a, Value b, double scale) const {
+    if (TN_DTYPE_BITS(a.dtype()) > 16) {
+      TN_TRY(factor, number(scale));
+      TN_TRY(product, edit.op("MatMul", {a, b}));
+      return edit.op("Mul", {product, factor});
+    }
+    TN_TRY(root, number(std::sqrt(scale)));
+    TN_TRY(left, edit.op("Mul", {a, root}));
+    TN_TRY(right, edit.op("Mul", {b, root}));
+    return edit.op("MatMul", {left, right});
+  }
+  // Where a row of the mask hides every key, [.., s or 1, 1]; falsy: nowhere.
+  Result<Value> all_hidden(Value added) const {
+    if (!node.input(kMask) && node.attr_int("left_window_size", -1) < 0) return Value{};
+    TN_TRY(last, edit.ints({-1}));
+    TN_TRY(most, edit.op("ReduceMax", {added, last}));
+    return edit.op("IsInf", {most}, {{"detect_positive", 0}});
+  }
+  // x, but 0 in these rows.
+  Result<Value> zero_where(Value rows, Value x) const {
+    if (!rows) return x;
+    TN_TRY(zero, number(0));
+    return edit.op("Where", {rows, zero, x});
+  }
+  Result<Value> probabilities(Value scores) const {
     Value x = scores;
     tn_any precision = node.attr("softmax_precision");
     if (precision.tag == TN_ANY_DTYPE) {
@@ -76,13 +106,7 @@ struct Parts {
       x = cast;
     }
     TN_TRY(soft, edit.op("Softmax", {x}, {{"axis", -1}}));
-    TN_TRY(out, edit.op("CastLike", {soft, node.input(kQ)}));
-    if (!node.input(kMask)) return out;
-    TN_TRY(last, edit.ints({-1}));
-    TN_TRY(most, edit.op("ReduceMax", {added, last}));
-    TN_TRY(none, edit.op("IsInf", {most}, {{"detect_positive", 0}}));
-    TN_TRY(zero, number(0));
-    return edit.op("Where", {none, zero, out});
+    return edit.op("CastLike", {soft, node.input(kQ)});
   }
 };
 
@@ -107,10 +131,8 @@ Result<Parts> parts_of(EditView edit, Node node) {
   }
   bool whole =
       !node.input(kMask) || (mask.ranked && mask.rank() > 0 && mask.dims.back() == out.k[2]);
-  bool windows =
-      node.attr_int("left_window_size", -1) >= 0 || node.attr_int("right_window_size", -1) >= 0;
-  if (!whole || windows || node.input(kLengths))
-    return unsupported("decomposed only with whole masks, without windows and lengths");
+  if (!whole || node.input(kLengths))
+    return unsupported("decomposed only with whole masks, without nonpad_kv_seqlen");
   return out;
 }
 
@@ -120,7 +142,6 @@ Result<std::vector<Value>> decomposed(EditView edit, Node node) {
   TN_TRY(p, parts_of(edit, node));
   double scale = node.attr_float("scale");
   if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(p.q[3]));
-  TN_TRY(root, p.number(std::sqrt(scale)));
   TN_TRY(q, p.heads(kQ, kQ, p.q));
   TN_TRY(key, p.heads(kK, kPastKey, p.k));
   TN_TRY(value, p.heads(kV, kPastValue, p.v));
@@ -128,9 +149,7 @@ Result<std::vector<Value>> decomposed(EditView edit, Node node) {
   TN_TRY(v, p.repeated(value, p.v));
   const std::vector<int64_t> transpose{0, 1, 3, 2}, packed{0, 2, 1, 3};
   TN_TRY(across, edit.op("Transpose", {k}, {{"perm", transpose}}));
-  TN_TRY(left, edit.op("Mul", {q, root}));
-  TN_TRY(right, edit.op("Mul", {across, root}));
-  TN_TRY(raw, edit.op("MatMul", {left, right}));
+  TN_TRY(raw, p.scaled_product(q, across, scale));
   Value stages[] = {raw, raw, raw, raw};
   if (double softcap = node.attr_float("softcap"); softcap > 0) {
     TN_TRY(cap, p.number(softcap));
@@ -139,21 +158,36 @@ Result<std::vector<Value>> decomposed(EditView edit, Node node) {
     TN_TRY(capped, edit.op("Mul", {bent, cap}));
     stages[kCapped] = stages[kBiased] = capped;
   }
+  // A query that no key may answer gives 0. Its scores are left as they are, and its result is
+  // replaced: that is less work than in front of the product, the Softmax has no row without a
+  // number, whose gradient would be NaN, and backends see scores, mask, Softmax and product in a
+  // row.
   TN_TRY(added, p.bias());
+  Value none, scores = stages[kCapped];
   if (added) {
-    TN_TRY(biased, edit.op("Add", {stages[kBiased], added}));
-    stages[kBiased] = biased;
+    TN_TRY(hidden, p.all_hidden(added));
+    none = hidden;
+    TN_TRY(seen, p.zero_where(none, added));
+    TN_TRY(sum, edit.op("Add", {scores, seen}));
+    scores = sum;
   }
-  TN_TRY(probabilities, p.probabilities(stages[kBiased], added));
-  stages[kProbabilities] = probabilities;
-  TN_TRY(y, edit.op("MatMul", {probabilities, v}));
+  TN_TRY(probabilities, p.probabilities(scores));
+  TN_TRY(context, edit.op("MatMul", {probabilities, v}));
+  TN_TRY(y, p.zero_where(none, context));
+  const int64_t mode = std::clamp<int64_t>(node.attr_int("qk_matmul_output_mode"), 0, 3);
+  if (node.output(kScores) && added && mode >= kBiased) {
+    TN_TRY(biased, edit.op("Add", {stages[kCapped], added}));
+    TN_TRY(weights, p.zero_where(none, probabilities));
+    stages[kBiased] = biased, stages[kProbabilities] = weights;
+  } else {
+    stages[kProbabilities] = probabilities;
+  }
   if (node.input(kQ).type().rank() == 3) {
     TN_TRY(moved, edit.op("Transpose", {y}, {{"perm", packed}}));
     TN_TRY(flat, p.reshape(moved, {p.q[0], p.q[2], p.q[1] * p.v[3]}));
     y = flat;
   }
-  std::vector<Value> out{y, key, value,
-                         stages[std::clamp<int64_t>(node.attr_int("qk_matmul_output_mode"), 0, 3)]};
+  std::vector<Value> out{y, key, value, stages[mode]};
   out.resize(node.n_outputs());
   return out;
 }

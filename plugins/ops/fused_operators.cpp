@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The float operators of ONNX Runtime's domain that its graph optimizer writes in the place of
 // several of ONNX's: what they stand for.
-#include <algorithm>
-
-#include "tenon/sdk/alike.hpp"
-
-#include "convolve.hpp"
 #include "dims.hpp"
-#include "matrices.hpp"
+#include "fused.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
 namespace {
 
-constexpr const char* kDomain = "com.microsoft";
+using fused::is_read;
+using fused::kDomain;
 
 Status same_as_first(EditView edit, Node node) {
   return set_output(edit, node, 0, node.input(0).type());
@@ -67,11 +63,7 @@ Result<std::vector<Value>> skip_norm_decompose(EditView edit, Node node) {
   Builder b(edit);
   const bool is_centred = node.type() == "SkipLayerNormalization";
   const uint64_t bias = is_centred ? 4 : 3;
-  auto is_read = [&](uint64_t i) {
-    return i < node.n_outputs() &&
-           (node.output(i).consumer_count() > 0 || node.output(i).is_output());
-  };
-  const bool has_statistics = is_read(1) || is_read(2);
+  const bool has_statistics = is_read(node, 1) || is_read(node, 2);
   if (!is_centred && has_statistics)
     return unsupported("SkipSimplifiedLayerNormalization: its statistics as results");
   Value sum = b.add(node.input(0), node.input(1));
@@ -91,67 +83,19 @@ Result<std::vector<Value>> skip_norm_decompose(EditView edit, Node node) {
   return outputs;
 }
 
-// ---- products
-
-Dims across(Dims dims, bool is_transposed) {
-  if (is_transposed && dims.size() > 1) std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
-  return dims;
+// ONNX Runtime writes it in ONNX's own domain; the scale's type is the result's.
+Status rms_norm_shape(EditView edit, Node node) {
+  if (is_read(node, 1)) return unsupported("result inv_std_var: expected that nobody reads it");
+  Type y = node.input(0).type();
+  y.dtype = node.input(1).dtype();
+  return set_output(edit, node, 0, y);
 }
-Status product_shape(EditView edit, Node node) {
-  for (const char* name : {"transBatchA", "transBatchB"})
-    if (node.attr_int(name) != 0)
-      return unsupported(cat("attribute ", name, ": expected 0, got 1"));
-  Type a = node.input(0).type(), b = node.input(1).type();
-  if (!a.ranked || !b.ranked) return set_output(edit, node, 0, unranked(a.dtype));
-  TN_TRY(out, product_dims(across(dims_of(a), node.attr_int("transA") != 0),
-                           across(dims_of(b), node.attr_int("transB") != 0)));
-  return set_output(edit, node, 0, a.dtype, out);
-}
-Result<std::vector<Value>> product_decompose(EditView edit, Node node) {
+Result<std::vector<Value>> rms_norm_decompose(EditView edit, Node node) {
   Builder b(edit);
-  auto operand = [&](uint64_t i, const char* transposed) {
-    Value x = node.input(i);
-    if (node.attr_int(transposed) == 0) return x;
-    const size_t rank = b.ranked(x, "FusedMatMul").rank();
-    return rank < 2 ? x : swapped(b, x, rank);
-  };
-  Value left = operand(0, "transA"), right = operand(1, "transB");
-  Value y = b.op("MatMul", {left, right});
-  double alpha = node.attr_float("alpha", 1);
-  return made(b, alpha == 1 ? y : b.mul(y, b.number(alpha, node.input(0).dtype())));
-}
-
-// ---- convolution, sum and activation
-
-Status fused_conv_shape(EditView edit, Node node) {
-  return conv_shape(edit, node, 1, node.input(0).dtype());
-}
-Result<Value> activated(Builder& b, Node node, Value y) {
-  std::string name(node.attr_text("activation"));
-  std::vector<double> given = floats_of(node.attr("activation_params"));
-  auto parameter = [&](size_t i, double fallback) {
-    return i < given.size() ? given[i] : fallback;
-  };
-  if (name.empty()) return y;
-  if (name == "Relu" || name == "Sigmoid" || name == "Tanh") return b.op(name, {y});
-  if (name == "LeakyRelu") return b.op(name, {y}, {{"alpha", parameter(0, 0.01)}});
-  if (name == "HardSigmoid")
-    return b.op(name, {y}, {{"alpha", parameter(0, 0.2)}, {"beta", parameter(1, 0.5)}});
-  if (name == "Clip" && given.size() == 2)
-    return b.op(name, {y, b.number(given[0], y.dtype()), b.number(given[1], y.dtype())});
-  return unsupported(
-      cat("attribute activation: expected Relu, Sigmoid, Tanh, LeakyRelu, "
-          "HardSigmoid, or Clip with two activation_params, got ",
-          name));
-}
-Result<std::vector<Value>> fused_conv_decompose(EditView edit, Node node) {
-  Builder b(edit);
-  std::vector<Value> inputs{node.input(0), node.input(1)};
-  if (node.input(2)) inputs.push_back(node.input(2));
-  Value y = b.op("Conv", inputs, conv_attributes(node));
-  if (node.input(3)) y = b.add(y, node.input(3));
-  TN_TRY(result, activated(b, node, y));
-  return made(b, result);
+  Value y =
+      b.op("RMSNormalization", {node.input(0), b.cast(node.input(1), node.input(0).dtype())},
+           {{"axis", node.attr_int("axis", -1)}, {"epsilon", node.attr_float("epsilon", 1e-5)}});
+  return made(b, b.cast(y, node.input(1).dtype()));
 }
 
 // ---- samples
@@ -198,32 +142,14 @@ Result<Node> skip_norm_sample(EditView edit, uint64_t seed) {
 Result<Node> skip_rms_norm_sample(EditView edit, uint64_t seed) {
   return skip_norm_of(edit, seed, "SkipSimplifiedLayerNormalization");
 }
-Result<Node> product_sample(EditView edit, uint64_t seed) {
+Result<Node> rms_norm_sample(EditView edit, uint64_t seed) {
   Sampler random(edit, seed);
-  int64_t m = random.integer(1, 4), k = random.integer(1, 4), n = random.integer(1, 4);
-  bool a_across = random.coin(), b_across = random.coin();
-  TN_TRY(a, random.input(TN_F32,
-                         a_across ? std::vector{int64_t{2}, k, m} : std::vector{int64_t{2}, m, k}));
-  TN_TRY(b, random.input(TN_F32, b_across ? std::vector{n, k} : std::vector{k, n}));
-  return edit.add(
-      {.type = "FusedMatMul",
-       .inputs = {a, b},
-       .attrs = {{"transA", int64_t{a_across}}, {"transB", int64_t{b_across}}, {"alpha", 0.5}},
-       .domain = kDomain});
+  TN_TRY(x, random.input(TN_F32, {2, random.integer(1, 3), 4}));
+  TN_TRY(scale, random.input(TN_F32, {4}));
+  return edit.add({.type = "SimplifiedLayerNormalization",
+                   .inputs = {x, scale},
+                   .attrs = {{"axis", -1}, {"epsilon", 0.5}}});
 }
-Result<Node> fused_conv_sample(EditView edit, uint64_t seed) {
-  Sampler random(edit, seed);
-  int64_t c = random.integer(1, 3), n = random.integer(1, 3);
-  TN_TRY(x, random.input(TN_F32, {1, c, 5, 4}));
-  TN_TRY(w, random.input(TN_F32, {n, c, 2, 2}));
-  TN_TRY(bias, random.input(TN_F32, {n}));
-  TN_TRY(z, random.input(TN_F32, {1, n, 4, 3}));
-  return edit.add({.type = "FusedConv",
-                   .inputs = {x, w, bias, z},
-                   .attrs = {{"activation", random.coin() ? "Relu" : "Tanh"}},
-                   .domain = kDomain});
-}
-
 constexpr tn_op kGelu = op_row({.type = "Gelu",
                                 .domain = kDomain,
                                 .shape = shape<same_as_first, "x: float">,
@@ -263,30 +189,14 @@ constexpr tn_op kSkipRmsNorm = op_row(
      .shape = shape<skip_norm_shape, "x: T[s.. c], skip: T, scale: T[c], bias: T[c]? ; T = float">,
      .decompose = decompose<skip_norm_decompose>,
      .sample = sample<skip_rms_norm_sample>});
-constexpr tn_op kProduct =
-    op_row({.type = "FusedMatMul",
-            .domain = kDomain,
-            .attributes = R"([{"name": "alpha", "type": "float", "default": 1.0},
-                       {"name": "transA", "type": "int", "default": 0},
-                       {"name": "transB", "type": "int", "default": 0},
-                       {"name": "transBatchA", "type": "int", "default": 0},
-                       {"name": "transBatchB", "type": "int", "default": 0}])",
-            .shape = shape<product_shape, "a: T, b: T ; T = float">,
-            .decompose = decompose<product_decompose>,
-            .sample = sample<product_sample>});
-constexpr tn_op kFusedConv = op_row(
-    {.type = "FusedConv",
-     .domain = kDomain,
-     .attributes = "[" TENON_WINDOW_ATTRIBUTES R"(,{"name": "group", "type": "int", "default": 1},
-                    {"name": "kernel_shape", "type": "ints"},
-                    {"name": "activation", "type": "string"},
-                    {"name": "activation_params", "type": "floats"}])",
-     .shape = shape<fused_conv_shape,
-                    "x: T[n (g c) s..], w: T[(g o) c s'..], bias: T[(g o)]?, sum: T? ; g = group, "
-                    "T = float">,
-     .decompose = decompose<fused_conv_decompose>,
-     .sample = sample<fused_conv_sample>});
-
+constexpr tn_op kRmsNorm =
+    op_row({.type = "SimplifiedLayerNormalization",
+            .attributes = R"([{"name": "axis", "type": "int", "default": -1},
+                              {"name": "epsilon", "type": "float", "default": 1e-5},
+                              {"name": "stash_type", "type": "int", "default": 1}])",
+            .shape = shape<rms_norm_shape, "x: T, scale: U ; T = float, U = float">,
+            .decompose = decompose<rms_norm_decompose>,
+            .sample = sample<rms_norm_sample>});
 }  // namespace
 
 TENON_OPS(fused_operators,
@@ -296,7 +206,6 @@ TENON_OPS(fused_operators,
           &kQuickGelu,
           &kSkipNorm,
           &kSkipRmsNorm,
-          &kProduct,
-          &kFusedConv)
+          &kRmsNorm)
 
 }  // namespace tenon::ops

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No std::string_view is made of a std::string that dies in the same statement, and no loop runs over
-a part of a value that dies before its first turn (C++20: only the whole range lives on).
+"""No std::string_view is made of a std::string that dies in the same statement, and no loop runs
+over a part of a value that dies before its first turn (C++20 keeps only the whole range).
 
-Which functions give a std::string or JSON is read from their declarations; a name that elsewhere gives a
-std::string_view or a reference is left out, as the call alone does not say which it is.
+Which functions give a std::string or JSON is read from their declarations; a name that elsewhere
+gives a std::string_view or a reference is left out, as the call alone does not say which it is.
 """
 
 import re
@@ -21,8 +21,12 @@ VIEWED = re.compile(
     r"\bstd::string_view\s+(\w+)\s*(?:=\s*|\()([^;{}]*?)\b(\w+)(\((?:[^();{}]|\([^();{}]*\))*\))\s*\)?;"
 )
 # Functions that give JSON by value or by reference, and loops over a part of what one gives.
-GIVES_JSON = re.compile(r"\b(?:nlohmann::)?(?:json|Json)(?:(&)|\s)\s*(?:\w+::)*(\w+)\s*\([^;{}()]*\)\s*(?:const\s*)?[;{]")
-LOOP = re.compile(r"\bfor \([^;:(){}]*[^:]:(?!:)\s*(?:\w+::)*(\w+)(\((?:[^();{}]|\([^();{}]*\))*\))\s*(?:\[|\.)")
+GIVES_JSON = re.compile(
+    r"\b(?:nlohmann::)?(?:json|Json)(?:(&)|\s)\s*(?:\w+::)*(\w+)\s*\([^;{}()]*\)\s*(?:const\s*)?[;{]"
+)
+LOOP = re.compile(
+    r"\bfor \([^;:(){}]*[^:]:(?!:)\s*(?:\w+::)*(\w+)(\((?:[^();{}]|\([^();{}]*\))*\))\s*(?:\[|\.)"
+)
 
 
 def loops(texts: dict[Path, str]) -> list[str]:

@@ -18,18 +18,21 @@ def array(*shape):
     return RANDOM.standard_normal(shape).astype("f")
 
 
-def results(folder, op, inputs, n_outputs=1, skipped=(), **attributes):
-    """What both backends give of one node; inputs: arrays by name, None where one is absent."""
+def results(folder, op, inputs, n_outputs=1, skipped=(), constants=(), **attributes):
+    """What both backends give of one node; inputs: arrays by name, None where one is absent;
+    constants: the names of those that stand in the file."""
     names = [name if value is not None else "" for name, value in inputs.items()]
     outputs = ["" if i in skipped else f"y{i}" for i in range(n_outputs)]
     node = helper.make_node(op, names, outputs, domain="com.microsoft", name="n", **attributes)
     given = {name: value for name, value in inputs.items() if value is not None}
+    fixed = [onnx.numpy_helper.from_array(given.pop(name), name) for name in constants]
     types = {name: helper.np_dtype_to_tensor_dtype(value.dtype) for name, value in given.items()}
     graph = helper.make_graph(
         [node],
         "g",
         [info(name, value.shape, types[name]) for name, value in given.items()],
         [onnx.ValueInfoProto(name=name) for name in outputs if name],
+        fixed,
     )
     sets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     path = folder / "model.onnx"
@@ -94,6 +97,11 @@ def test_a_product_of_transposed_operands(tmp_path, a_across, b_across):
     expect(made, 0.25 * (a @ b))
 
 
+def test_the_older_name_of_a_product(tmp_path):
+    a, b = array(2, 3, 4), array(2, 5, 4)
+    expect(results(tmp_path, "TransposeMatMul", {"a": a, "b": b}, transB=1), a @ b.swapaxes(1, 2))
+
+
 def test_a_product_whose_batch_is_transposed_is_refused(tmp_path):
     with pytest.raises(tn.TenonError, match="transBatchA: expected 0, got 1"):
         results(tmp_path, "FusedMatMul", {"a": array(2, 3, 4), "b": array(2, 4, 5)}, transBatchA=1)
@@ -120,6 +128,34 @@ def test_a_convolution_with_sum_and_activation(tmp_path, name):
     given = {"x": x, "w": w, "b": None, "z": z}
     wanted = function(plain - bias[:, None, None] + z)
     expect(results(tmp_path, "FusedConv", given, activation=name, **more), wanted)
+
+
+GEMM_ACTIVATIONS = {
+    "Relu": ({}, lambda y: np.maximum(y, 0)),
+    "Softplus": ({}, lambda y: np.log1p(np.exp(y))),
+    "LeakyRelu": ({"activation_alpha": 0.2}, lambda y: np.where(y < 0, 0.2 * y, y)),
+    "Elu": ({"activation_alpha": 0.3}, lambda y: np.where(y < 0, 0.3 * np.expm1(y), y)),
+    "HardSigmoid": (
+        {"activation_alpha": 0.3, "activation_beta": 0.4},
+        lambda y: np.clip(0.3 * y + 0.4, 0, 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GEMM_ACTIVATIONS)
+def test_a_gemm_with_an_activation(tmp_path, name):
+    a, b, c = array(3, 4), array(5, 4), array(5)
+    more, function = GEMM_ACTIVATIONS[name]
+    made = results(tmp_path, "FusedGemm", {"a": a, "b": b, "c": c}, activation=name, transB=1,
+                   alpha=0.5, beta=2.0, **more)  # fmt: skip
+    expect(made, function(0.5 * (a @ b.T) + 2 * c))
+    made = results(tmp_path, "FusedGemm", {"a": a, "b": b.T.copy()}, activation=name, **more)
+    expect(made, function(a @ b.T))
+
+
+def test_an_activation_whose_parameter_is_missing(tmp_path):
+    with pytest.raises(tn.TenonError, match="with their parameters .* got Elu with 0 parameters"):
+        results(tmp_path, "FusedGemm", {"a": array(2, 3), "b": array(3, 2)}, activation="Elu")
 
 
 def test_an_activation_that_is_unknown(tmp_path):

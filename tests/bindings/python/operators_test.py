@@ -86,3 +86,37 @@ def test_indices_of_an_unpool_are_of_each_example():
     np.testing.assert_array_equal(tn.vmap(unpool)(x, many_at), want)
     alike = tn.vmap(lambda one: unpool(one, at))(x)
     np.testing.assert_array_equal(alike, [unpool(one, at) for one in x])
+
+
+def masked_attention(q, k, v, seen):
+    mask = np.where(seen, 0, -np.inf)
+    scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]) + mask
+    with np.errstate(invalid="ignore"):
+        e = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.nan_to_num(e / e.sum(-1, keepdims=True)) @ v
+
+
+@pytest.mark.parametrize("kind", ["bool", "float"])
+def test_a_query_that_no_key_may_answer_is_zero_and_so_are_its_slopes(kind):
+    random = np.random.default_rng(5)
+    q, k, v = (random.standard_normal((1, 2, n, 4)) for n in (3, 5, 5))
+    seen = random.integers(0, 2, (3, 5)).astype(bool)
+    seen[0], seen[1] = False, True
+    mask = seen if kind == "bool" else np.where(seen, 0, -np.inf)
+
+    def total(q, k, v):
+        return tn.sum(tn.op("Attention", q, k, v, mask) * np.arange(4.0))
+
+    np.testing.assert_allclose(
+        tn.op("Attention", q, k, v, mask), masked_attention(q, k, v, seen), atol=1e-12
+    )
+    for i, slopes in enumerate(tn.grad(total, argnums=(0, 1, 2))(q, k, v)):
+        wanted, step = np.zeros_like(slopes), 1e-6
+        for at in np.ndindex(*wanted.shape):
+            values = []
+            for sign in (1, -1):
+                given = [q.copy(), k.copy(), v.copy()]
+                given[i][at] += sign * step
+                values.append((masked_attention(*given, seen) * np.arange(4.0)).sum())
+            wanted[at] = (values[0] - values[1]) / (2 * step)
+        np.testing.assert_allclose(slopes, wanted, atol=1e-7)

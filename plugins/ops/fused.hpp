@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the rows of ONNX Runtime's domain share, and its three attentions: heads, masks,
+// and the node of ONNX's Attention that they stand for.
+
+#include "dims.hpp"
+#include "sampling.hpp"
+
+namespace tenon::ops::fused {
+
+inline constexpr const char* kDomain = "com.microsoft";
+
+struct Operands {
+  Value q, k, v;               // [b, s, heads*d], or [b, heads, s, d]
+  Value past_key = {}, past_value = {};  // [b, heads, p, d], or none
+  Value mask = {};                 // in a form of ONNX Runtime's, or none
+  Value bias = {};                 // added to the scores, or none
+};
+// ONNX's Attention by the attributes of `node`, with a second and third result where has_present.
+Node attend(Builder& b, Node node, const Operands& x, bool has_present);
+
+bool is_read(Node node, uint64_t output);
+Status expect_heads(Node node);
+Status expect_absent(Node node, uint64_t input, std::string_view name);
+
+// A mask [rows, keys] that leaves each row a key.
+Result<Value> random_mask(Sampler& random, int64_t rows, int64_t keys);
+
+// The attributes of all three.
+#define TENON_HEADS_ATTRIBUTES                                                 \
+  "{\"name\": \"num_heads\", \"type\": \"int\"},"                                  \
+  "{\"name\": \"scale\", \"type\": \"float\"},"                                    \
+  "{\"name\": \"mask_filter_value\", \"type\": \"float\", \"default\": -10000.0}," \
+  "{\"name\": \"unidirectional\", \"type\": \"int\", \"default\": 0}"
+
+}  // namespace tenon::ops::fused
