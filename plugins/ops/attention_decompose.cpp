@@ -99,14 +99,11 @@ struct Parts {
     return edit.op("Where", {rows, zero, x});
   }
   Result<Value> probabilities(Value scores) const {
-    Value x = scores;
     tn_any precision = node.attr("softmax_precision");
-    if (precision.tag == TN_ANY_DTYPE) {
-      TN_TRY(cast, edit.op("Cast", {x}, {{"to", precision}}));
-      x = cast;
-    }
-    TN_TRY(soft, edit.op("Softmax", {x}, {{"axis", -1}}));
-    return edit.op("CastLike", {soft, node.input(kQ)});
+    if (precision.tag != TN_ANY_DTYPE) return edit.op("Softmax", {scores}, {{"axis", -1}});
+    TN_TRY(cast, edit.op("Cast", {scores}, {{"to", precision}}));
+    TN_TRY(soft, edit.op("Softmax", {cast}, {{"axis", -1}}));
+    return edit.op("Cast", {soft}, {{"to", any_dtype(node.input(kQ).dtype())}});
   }
 };
 

@@ -3,10 +3,12 @@
 
 #include "kernels/exact.h"
 
+#include <bit>
 #include <cmath>
 #include <functional>
 
 #include "expr_nodes.h"
+#include "kernels/numbers.h"
 #include "levels.h"
 
 namespace tenon::onednn::kernels {
@@ -198,6 +200,43 @@ TEST_P(Exact, ReadsWithAStride) {
     ASSERT_EQ(got[i], static_cast<int32_t>(-static_cast<int64_t>(x[3 * i]))) << i;
 }
 
+// A double beside the middle of two halves is not rounded to that middle first.
+TEST_P(Exact, StoresHalvesWithOneRounding) {
+  std::vector<double> x = {0.0,   -0.0,  65504, 65519.999999999, 65520, -1e300, HUGE_VAL, 0x1p-24, 0x1p-25,
+                           1e-30, -5e-8, 4e-324};
+  std::mt19937_64 random(6);
+  for (uint16_t bits = 0; bits < 0x7c00; bits = static_cast<uint16_t>(bits + 7)) {
+    const double low = std::bit_cast<Half>(bits);
+    const double high = std::bit_cast<Half>(static_cast<uint16_t>(bits + 1));
+    const double middle = (low + high) / 2;
+    for (const double one : {middle, std::nextafter(middle, 0), std::nextafter(middle, 1e9)})
+      x.push_back(random() % 2 == 0 ? one : -one);
+  }
+  const tn_expr_node nodes[] = {input(0)};
+  const int64_t dims[] = {static_cast<int64_t>(x.size())};
+  const ExactEdge edges[] = {{ElementType::kF64, {1}}};
+  std::vector<Half> got(x.size());
+  run<double>(context_, nodes, dims, edges, {x.data()}, ElementType::kF16, got.data());
+  for (size_t i = 0; i < x.size(); ++i)
+    ASSERT_EQ(std::bit_cast<uint16_t>(got[i]), std::bit_cast<uint16_t>(static_cast<Half>(x[i])))
+        << x[i];
+}
+
+TEST_P(Exact, ReadsHalvesWithAStride) {
+  std::vector<Half> x(1500);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<Half>(0.37F * static_cast<float>(i) - 100);
+  const tn_expr_node nodes[] = {input(0)};
+  const int64_t dims[] = {500};
+  for (int64_t stride : {1, 3}) {
+    const ExactEdge edges[] = {{ElementType::kF16, {stride}}};
+    std::vector<int64_t> got(500);
+    run<double>(context_, nodes, dims, edges, {x.data()}, ElementType::kI64, got.data());
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_EQ(got[i], static_cast<int64_t>(x[static_cast<size_t>(stride) * i]));
+  }
+}
+
 // Against the C library's functions, also where they are infinite or no number.
 TEST_P(Exact, FunctionsOfDoublesAreTheCLibrarysWithinFourUnits) {
   using Function = double (*)(double);
@@ -260,7 +299,9 @@ TEST(ExactPlan, RefusesRealsAmongIntegers) {
   const ExactEdge edges[] = {{ElementType::kF32, {1}}};
   ExactPlan plan;
   EXPECT_NE(
-      plan.make({.nodes = nodes, .domain = TN_EXPR_DOMAIN_INT, .dims = dims, .inputs = edges}), "");
+      plan.make(
+          {.nodes = nodes, .domain = TN_EXPR_DOMAIN_INT, .dims = dims, .inputs = edges, .results = {}}),
+      "");
 }
 
 TENON_EACH_LEVEL(Exact);
