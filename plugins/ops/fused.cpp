@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fused.hpp"
 
+#include <cmath>
+#include <limits>
+
 namespace tenon::ops::fused {
 
 bool is_read(Node node, uint64_t i) {
@@ -67,33 +70,52 @@ Value mask_bias(Builder& b, Node node, Value mask, const Dim& batch, Value lengt
   return added_where(b, is_hidden, filter, dtype, b.ints({1, 2}));
 }
 
+// 0 where a key is not behind its query, else minus infinity: added to the scores, [s, t].
+Value causal_bias(Builder& b, Value q, Value length, Value past, uint32_t dtype) {
+  Value queries = b.op("Unsqueeze", {positions(b, dim_of(b, q, 2)), b.ints({1})});
+  if (past) queries = b.add(queries, b.cast(dim_of(b, past, 2), TN_I32));
+  Value is_behind = b.op("Greater", {positions(b, length), queries});
+  constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
+  return b.op("Where", {is_behind, b.number(kMinusInf, dtype), b.number(0, dtype)});
+}
+// [b, s, heads*d] as [b, heads, s, d].
+Value by_heads(Builder& b, Node node, Value x) {
+  if (b.ranked(x, node.type()).rank() == 4) return x;
+  const int64_t heads = node.attr_int("num_heads");
+  return b.transpose(b.op("Reshape", {x, b.ints({0, 0, heads, -1})}), {0, 2, 1, 3});
+}
+
 }  // namespace
 
-Node attend(Builder& b, Node node, const Operands& x, bool has_present) {
-  Type q = b.ranked(x.q, node.type()), k = b.ranked(x.k, node.type());
-  if (!q.ranked || !k.ranked) return {};
-  Value added = x.bias;
-  if (x.mask) {
-    Value length = dim_of(b, x.k, static_cast<int64_t>(k.rank()) - 2);
-    if (x.past_key) {
-      b.ranked(x.past_key, node.type());
-      length = b.add(length, dim_of(b, x.past_key, 2));
-    }
-    Value hidden = mask_bias(b, node, x.mask, dims_of(q)[0], length, x.q.dtype());
-    added = added ? b.add(added, hidden) : hidden;
+Attended attend(Builder& b, Node node, const Operands& x) {
+  Value q = by_heads(b, node, x.q), k = by_heads(b, node, x.k), v = by_heads(b, node, x.v);
+  if (x.past_key) {
+    k = b.op("Concat", {x.past_key, k}, {{"axis", 2}});
+    v = b.op("Concat", {x.past_value, v}, {{"axis", 2}});
   }
-  std::vector<Value> inputs{x.q, x.k, x.v, added, x.past_key, x.past_value};
-  while (!inputs.back())
-    inputs.pop_back();
-  const int64_t heads = node.attr_int("num_heads");
-  std::vector<Attr> attrs{{"q_num_heads", heads},
-                          {"kv_num_heads", heads},
-                          {"is_causal", node.attr_int("unidirectional")}};
-  if (double scale = node.attr_float("scale"); scale != 0) attrs.emplace_back("scale", scale);
-  return b.node({.type = "Attention",
-                 .inputs = inputs,
-                 .attrs = attrs,
-                 .n_outputs = has_present ? 3u : 1u});
+  Type queries = b.ranked(q, node.type()), keys = b.ranked(k, node.type());
+  if (!queries.ranked || !keys.ranked) return {};
+  double scale = node.attr_float("scale");
+  if (scale == 0 && queries.dims[3] < 1) {
+    b.fail(unsupported(cat(node.type(), ": the size of a head must be known here")));
+    return {};
+  }
+  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(queries.dims[3]));
+  const uint32_t dtype = q.dtype();
+  // Scores of 16 bits might exceed the range before they are scaled.
+  const bool is_early = TN_DTYPE_BITS(dtype) <= 16;
+  if (is_early) q = b.mul(q, b.number(scale, dtype));
+  Value scores = b.op("MatMul", {q, b.transpose(k, {0, 1, 3, 2})});
+  if (!is_early) scores = b.mul(scores, b.number(scale, dtype));
+  if (x.bias) scores = b.add(scores, x.bias);
+  Value length = dim_of(b, k, 2);
+  if (x.mask)
+    scores = b.add(scores, mask_bias(b, node, x.mask, dims_of(queries)[0], length, dtype));
+  if (node.attr_int("unidirectional") != 0)
+    scores = b.add(scores, causal_bias(b, q, length, x.past_key, dtype));
+  Value context = b.op("MatMul", {b.op("Softmax", {scores}, {{"axis", -1}}), v});
+  Value y = b.op("Reshape", {b.transpose(context, {0, 2, 1, 3}), b.ints({0, 0, -1})});
+  return {y, k, v};
 }
 
 }  // namespace tenon::ops::fused

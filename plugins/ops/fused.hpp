@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the rows of ONNX Runtime's domain share, and its three attentions: heads, masks,
-// and the node of ONNX's Attention that they stand for.
+// What the rows of ONNX Runtime's domain share, and what three of its attentions stand for: heads,
+// masks in its forms, products.
 
 #include "dims.hpp"
 #include "sampling.hpp"
@@ -11,13 +11,18 @@ namespace tenon::ops::fused {
 inline constexpr const char* kDomain = "com.microsoft";
 
 struct Operands {
-  Value q, k, v;               // [b, s, heads*d], or [b, heads, s, d]
+  Value q, k, v;                         // [b, s, heads*d], or [b, heads, s, d]
   Value past_key = {}, past_value = {};  // [b, heads, p, d], or none
-  Value mask = {};                 // in a form of ONNX Runtime's, or none
-  Value bias = {};                 // added to the scores, or none
+  Value mask = {};                       // in a form of ONNX Runtime's, or none
+  Value bias = {};                       // added to the scores, or none
 };
-// ONNX's Attention by the attributes of `node`, with a second and third result where has_present.
-Node attend(Builder& b, Node node, const Operands& x, bool has_present);
+struct Attended {
+  Value y;           // [b, s, heads*d]
+  Value key, value;  // [b, heads, t, d], with the past
+};
+// By the attributes of `node`, in operators of ONNX's first opsets that every runtime has: not its
+// Attention, for which all sizes must be known, and whose mask some runtimes do not broadcast.
+Attended attend(Builder& b, Node node, const Operands& x);
 
 bool is_read(Node node, uint64_t output);
 Status expect_heads(Node node);
@@ -27,7 +32,7 @@ Status expect_absent(Node node, uint64_t input, std::string_view name);
 Result<Value> random_mask(Sampler& random, int64_t rows, int64_t keys);
 
 // The attributes of all three.
-#define TENON_HEADS_ATTRIBUTES                                                 \
+#define TENON_HEADS_ATTRIBUTES                                                     \
   "{\"name\": \"num_heads\", \"type\": \"int\"},"                                  \
   "{\"name\": \"scale\", \"type\": \"float\"},"                                    \
   "{\"name\": \"mask_filter_value\", \"type\": \"float\", \"default\": -10000.0}," \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention and QAttention of ONNX Runtime's domain, which its transformer optimizer writes: ONNX's
-// Attention behind one product that makes queries, keys and values.
+// Attention and QAttention of ONNX Runtime's domain, which its transformer optimizer writes:
+// attention behind one product that makes queries, keys and values.
 #include <algorithm>
 
 #include "fused.hpp"
@@ -50,10 +50,11 @@ Status projection_shape(EditView edit, Node node, uint32_t dtype, Projection at)
                        *all.value));
   for (const Dim& width : each)
     if (width.known() && *width.value % *heads.value != 0)
-      return invalid(cat("num_heads: expected a divisor of ", *width.value, ", got ", *heads.value));
+      return invalid(
+          cat("num_heads: expected a divisor of ", *width.value, ", got ", *heads.value));
   Dim length = node.input(at.past) ? dims[1] + dims_of(past)[3] : dims[1];
-  TN_CHECK(set_output(edit, node, 1, dtype,
-                      {2, dims[0], heads, length, quotient({each[1]}, {heads})}));
+  TN_CHECK(
+      set_output(edit, node, 1, dtype, {2, dims[0], heads, length, quotient({each[1]}, {heads})}));
   return set_output(edit, node, 0, dtype, {dims[0], dims[1], each[2]});
 }
 
@@ -74,24 +75,23 @@ Result<std::vector<Value>> attend_projected(
              .bias = bias};
   Value first = b.ints({0});
   if (Value past = node.input(at.past)) {
-    Node both = b.node(
-        {.type = "Split", .inputs = {past, b.ints({1, 1})}, .attrs = {{"axis", 0}}, .n_outputs = 2});
+    Node both = b.node({.type = "Split",
+                        .inputs = {past, b.ints({1, 1})},
+                        .attrs = {{"axis", 0}},
+                        .n_outputs = 2});
     TN_CHECK(b.status());
     x.past_key = b.op("Squeeze", {both.output(0), first});
     x.past_value = b.op("Squeeze", {both.output(1), first});
   }
-  const bool has_present = is_read(node, 1);
-  Node y = attend(b, node, x, has_present);
-  TN_CHECK(b.status());
-  std::vector<Value> out{y.output()};
-  if (has_present)
+  fused::Attended all = attend(b, node, x);
+  std::vector<Value> out{all.y};
+  if (is_read(node, 1))
     out.push_back(b.op("Concat",
-                       {b.op("Unsqueeze", {y.output(1), first}),
-                        b.op("Unsqueeze", {y.output(2), first})},
+                       {b.op("Unsqueeze", {all.key, first}), b.op("Unsqueeze", {all.value, first})},
                        {{"axis", 0}}));
   TN_CHECK(b.status());
   // A result that nobody reads may be any value.
-  out.resize(node.n_outputs(), y.output());
+  out.resize(node.n_outputs(), all.y);
   return out;
 }
 

@@ -19,8 +19,17 @@ Value counted(Builder& b, Value x, int64_t axis) {
 
 // ---- words, positions and segments
 
-enum EmbedInput : uint64_t { kIds, kSegmentIds, kWords, kPositions, kSegments, kScale, kShift,
-                             kMask, kPositionIds };
+enum EmbedInput : uint64_t {
+  kIds,
+  kSegmentIds,
+  kWords,
+  kPositions,
+  kSegments,
+  kScale,
+  kShift,
+  kMask,
+  kPositionIds
+};
 
 Status embed_shape(EditView edit, Node node) {
   if (bool(node.input(kSegmentIds)) != bool(node.input(kSegments)))
@@ -49,7 +58,8 @@ Value looked_up(Builder& b, const Table& table, Value ids) {
 Result<std::vector<Value>> embed(Builder& b, Node node, auto table_at) {
   Value ids = node.input(kIds), positions = counted(b, ids, 1);
   if (table_at.has_position_ids && node.input(kPositionIds)) positions = node.input(kPositionIds);
-  Value sum = b.add(looked_up(b, table_at(kWords), ids), looked_up(b, table_at(kPositions), positions));
+  Value sum =
+      b.add(looked_up(b, table_at(kWords), ids), looked_up(b, table_at(kPositions), positions));
   if (node.input(kSegmentIds))
     sum = b.add(sum, looked_up(b, table_at(kSegments), node.input(kSegmentIds)));
   Table scale = table_at(kScale), shift = table_at(kShift);
@@ -107,11 +117,12 @@ Result<Node> embed_sample(EditView edit, uint64_t seed) {
   TN_TRY(shift, random.input(TN_F32, {4}));
   TN_TRY(mask, ids(2));
   // The default is for rows that are longer: the slopes of two equal numbers have no bound.
-  return edit.add({.type = "EmbedLayerNormalization",
-                   .inputs = {word_ids, segment_ids, words, positions, segments, scale, shift, mask},
-                   .attrs = {{"epsilon", 0.5}},
-                   .n_outputs = 3,
-                   .domain = kDomain});
+  return edit.add(
+      {.type = "EmbedLayerNormalization",
+       .inputs = {word_ids, segment_ids, words, positions, segments, scale, shift, mask},
+       .attrs = {{"epsilon", 0.5}},
+       .n_outputs = 3,
+       .domain = kDomain});
 }
 
 Result<Node> quantized_embed_sample(EditView edit, uint64_t seed) {
@@ -123,7 +134,8 @@ Result<Node> quantized_embed_sample(EditView edit, uint64_t seed) {
   TN_TRY(ids, edit.constant<int32_t>(TN_I32, {2, length}, numbers));
   std::vector<Value> inputs{ids, ids};
   for (int i = 0; i < 5; ++i) {
-    TN_TRY(table, random.input(TN_U8, i < 3 ? std::vector<int64_t>{5, 4} : std::vector<int64_t>{4}));
+    TN_TRY(table,
+           random.input(TN_U8, i < 3 ? std::vector<int64_t>{5, 4} : std::vector<int64_t>{4}));
     inputs.push_back(table);
   }
   inputs.push_back(ids);  // the mask
@@ -168,8 +180,8 @@ Result<std::vector<Value>> rotary_decompose(EditView edit, Node node) {
     Value size = b.op("Shape", {x}, {{"start", axis}, {"end", axis + 1}});
     Value row = b.op("Range", {b.number(0, TN_I64), b.op("Squeeze", {size}), b.number(1, TN_I64)});
     Value batch = b.op("Shape", {x}, {{"start", 0}, {"end", 1}});
-    ids = b.op("Expand", {b.add(b.cast(ids, TN_I64), row),
-                          b.op("Concat", {batch, size}, {{"axis", 0}})});
+    ids = b.op("Expand",
+               {b.add(b.cast(ids, TN_I64), row), b.op("Concat", {batch, size}, {{"axis", 0}})});
   }
   std::vector<Attr> attrs{{"interleaved", node.attr_int("interleaved")},
                           {"rotary_embedding_dim", node.attr_int("rotary_embedding_dim")}};
@@ -217,19 +229,19 @@ constexpr tn_op kQuantizedEmbed = op_row(
                     "shift_zero: T[one] ; T = i8|u8">,
      .decompose = decompose<quantized_embed_decompose>,
      .sample = sample<quantized_embed_sample>});
-constexpr tn_op kRotary = op_row(
-    {.type = "RotaryEmbedding",
-     .domain = kDomain,
-     .attributes = R"([{"name": "num_heads", "type": "int", "default": 0},
+constexpr tn_op kRotary =
+    op_row({.type = "RotaryEmbedding",
+            .domain = kDomain,
+            .attributes = R"([{"name": "num_heads", "type": "int", "default": 0},
                        {"name": "rotary_embedding_dim", "type": "int", "default": 0},
                        {"name": "interleaved", "type": "int", "default": 0},
                        {"name": "is_packed_batching", "type": "int", "default": 0},
                        {"name": "scale", "type": "float", "default": 1.0}])",
-     .shape = shape<rotary_shape,
-                    "x: T[b s..], position_ids: i64, cos_cache: T[m c], sin_cache: T[m c] ; "
-                    "T = float">,
-     .decompose = decompose<rotary_decompose>,
-     .sample = sample<rotary_sample>});
+            .shape = shape<rotary_shape,
+                           "x: T[b s..], position_ids: i64, cos_cache: T[m c], sin_cache: T[m c] ; "
+                           "T = float">,
+            .decompose = decompose<rotary_decompose>,
+            .sample = sample<rotary_sample>});
 
 }  // namespace
 

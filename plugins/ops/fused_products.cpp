@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products and convolutions of ONNX Runtime's domain that its graph optimizer fuses with a transpose,
-// a sum or an activation.
+// Products and convolutions of ONNX Runtime's domain that its graph optimizer fuses with a
+// transpose, a sum or an activation.
 #include "tenon/sdk/alike.hpp"
 
 #include "convolve.hpp"
@@ -57,12 +57,19 @@ struct Activation {
   std::vector<const char*> parameters;
 };
 const Activation kActivations[] = {
-    {"Relu", {}},         {"Sigmoid", {}},
-    {"Tanh", {}},         {"Softplus", {}},
-    {"Elu", {"alpha"}},   {"LeakyRelu", {"alpha"}},
-    {"ThresholdedRelu", {"alpha"}}, {"HardSigmoid", {"alpha", "beta"}},
+    {"Relu", {}},
+    {"Sigmoid", {}},
+    {"Tanh", {}},
+    {"Softplus", {}},
+    {"Elu", {"alpha"}},
+    {"LeakyRelu", {"alpha"}},
+    {"ThresholdedRelu", {"alpha"}},
+    {"HardSigmoid", {"alpha", "beta"}},
 };
-Result<Value> activated(Builder& b, std::string_view type, const std::vector<double>& given, Value y) {
+Result<Value> activated(Builder& b,
+                        std::string_view type,
+                        const std::vector<double>& given,
+                        Value y) {
   if (type.empty()) return y;
   if (type == "Clip" && given.size() == 2)
     return b.op(type, {y, b.number(given[0], y.dtype()), b.number(given[1], y.dtype())});
@@ -84,8 +91,8 @@ Result<std::vector<Value>> fused_conv_decompose(EditView edit, Node node) {
   if (node.input(2)) inputs.push_back(node.input(2));
   Value y = b.op("Conv", inputs, conv_attributes(node));
   if (node.input(3)) y = b.add(y, node.input(3));
-  TN_TRY(result, activated(b, node.attr_text("activation"),
-                           floats_of(node.attr("activation_params")), y));
+  TN_TRY(result,
+         activated(b, node.attr_text("activation"), floats_of(node.attr("activation_params")), y));
   return made(b, result);
 }
 
@@ -101,10 +108,11 @@ Result<std::vector<Value>> fused_gemm_decompose(EditView edit, Node node) {
   Builder b(edit);
   std::vector<Value> inputs{node.input(0), node.input(1)};
   if (node.input(2)) inputs.push_back(node.input(2));
-  Value y = b.op("Gemm", inputs, {{"alpha", node.attr_float("alpha", 1)},
-                                  {"beta", node.attr_float("beta", 1)},
-                                  {"transA", node.attr_int("transA")},
-                                  {"transB", node.attr_int("transB")}});
+  Value y = b.op("Gemm", inputs,
+                 {{"alpha", node.attr_float("alpha", 1)},
+                  {"beta", node.attr_float("beta", 1)},
+                  {"transA", node.attr_int("transA")},
+                  {"transB", node.attr_int("transB")}});
   std::vector<double> parameters;
   for (const char* name : {"activation_alpha", "activation_beta"})
     if (tn_any given = node.attr(name); given.tag != TN_ANY_NONE)
@@ -140,10 +148,11 @@ Result<Node> fused_gemm_sample(EditView edit, uint64_t seed) {
   TN_TRY(a, random.input(TN_F32, {m, k}));
   TN_TRY(b, random.input(TN_F32, {n, k}));
   TN_TRY(c, random.input(TN_F32, {n}));
-  return edit.add({.type = "FusedGemm",
-                   .inputs = {a, b, c},
-                   .attrs = {{"transB", 1}, {"activation", "LeakyRelu"}, {"activation_alpha", 0.25}},
-                   .domain = kDomain});
+  return edit.add(
+      {.type = "FusedGemm",
+       .inputs = {a, b, c},
+       .attrs = {{"transB", 1}, {"activation", "LeakyRelu"}, {"activation_alpha", 0.25}},
+       .domain = kDomain});
 }
 Result<Node> fused_conv_sample(EditView edit, uint64_t seed) {
   Sampler random(edit, seed);

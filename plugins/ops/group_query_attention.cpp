@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GroupQueryAttention of ONNX Runtime's domain, which exporters of language models write: rotary
-// positions, a cache of keys and values that may be longer than what it holds, and ONNX's Attention.
+// positions, a cache of keys and values that may be longer than what it holds, and ONNX's
+// Attention.
 #include <algorithm>
 
 #include "dims.hpp"
@@ -13,9 +14,24 @@ using fused::expect_absent;
 using fused::is_read;
 using fused::kDomain;
 
-enum Input : uint64_t { kQuery, kKey, kValue, kPastKey, kPastValue, kLengths, kTotal, kCosines,
-                        kSines, kPositions, kBias, kSink, kKeyScale, kValueScale, kQueryNorm,
-                        kKeyNorm };
+enum Input : uint64_t {
+  kQuery,
+  kKey,
+  kValue,
+  kPastKey,
+  kPastValue,
+  kLengths,
+  kTotal,
+  kCosines,
+  kSines,
+  kPositions,
+  kBias,
+  kSink,
+  kKeyScale,
+  kValueScale,
+  kQueryNorm,
+  kKeyNorm
+};
 
 struct Heads {
   Dim query, key, size;  // how many, and how wide one is
@@ -40,8 +56,8 @@ Dim total_of(Node node) {
 Status group_shape(EditView edit, Node node) {
   const int64_t heads = node.attr_int("num_heads"), shared = node.attr_int("kv_num_heads");
   if (shared < 1 || heads < 1 || heads % shared != 0)
-    return invalid(cat("num_heads: expected a multiple of kv_num_heads, got ", heads, " and ",
-                       shared));
+    return invalid(
+        cat("num_heads: expected a multiple of kv_num_heads, got ", heads, " and ", shared));
   for (const char* name : {"sliding_window_cache", "smooth_softmax", "qk_output"})
     if (node.attr_int(name) != 0)
       return unsupported(cat("attribute ", name, ": expected 0, got ", node.attr_int(name)));
@@ -61,7 +77,8 @@ Status group_shape(EditView edit, Node node) {
   Dims dims = dims_of(q);
   const int64_t in_a_row = node.input(kKey) ? heads : heads + 2 * shared;
   if (dims[2].known() && *dims[2].value % in_a_row != 0)
-    return invalid(cat("query: expected a width that ", in_a_row, " divides, got ", *dims[2].value));
+    return invalid(
+        cat("query: expected a width that ", in_a_row, " divides, got ", *dims[2].value));
   Heads each = heads_of(node);
   Dim length = total_of(node);
   if (past.ranked && past.rank() == 4) {
@@ -82,10 +99,11 @@ class Decomposer {
     TN_CHECK(measure());
     Value q = node_.input(kQuery), k = node_.input(kKey), v = node_.input(kValue);
     if (!k) {
-      Node parts = b_.node({.type = "Split",
-                            .inputs = {q, b_.ints({heads_ * size_, shared_ * size_, shared_ * size_})},
-                            .attrs = {{"axis", -1}},
-                            .n_outputs = 3});
+      Node parts =
+          b_.node({.type = "Split",
+                   .inputs = {q, b_.ints({heads_ * size_, shared_ * size_, shared_ * size_})},
+                   .attrs = {{"axis", -1}},
+                   .n_outputs = 3});
       TN_CHECK(b_.status());
       q = parts.output(0), k = parts.output(1), v = parts.output(2);
     }
@@ -112,8 +130,9 @@ class Decomposer {
     }
     for (const Dim& dim : {each.size, total, length, room})
       if (!dim.known())
-        return unsupported("decomposed only where the sizes are known and total_sequence_length is "
-                           "computed from shapes");
+        return unsupported(
+            "decomposed only where the sizes are known and total_sequence_length is "
+            "computed from shapes");
     if (!batch.is(1) && !room.is(0))
       return unsupported("decomposed only for one sequence, or without a past");
     heads_ = *each.query.value, shared_ = *each.key.value, size_ = *each.size.value;

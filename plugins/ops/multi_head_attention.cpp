@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MultiHeadAttention of ONNX Runtime's domain, which its transformer optimizer writes: ONNX's
-// Attention whose operands may be packed and have the biases of their projections.
+// MultiHeadAttention of ONNX Runtime's domain, which its transformer optimizer writes:
+// operands may be packed and have the biases of their projections.
 #include "fused.hpp"
 
 namespace tenon::ops {
@@ -8,11 +8,23 @@ namespace {
 
 using namespace fused;  // NOLINT(google-build-using-namespace): the same operator
 
-enum MultiHeadInput : uint64_t { kQuery, kKey, kValue, kBias, kMask, kScoresBias, kPastKey,
-                                 kPastValue, kPastLength, kIndirection };
+enum MultiHeadInput : uint64_t {
+  kQuery,
+  kKey,
+  kValue,
+  kBias,
+  kMask,
+  kScoresBias,
+  kPastKey,
+  kPastValue,
+  kPastLength,
+  kIndirection
+};
 
 // Operands that are packed as [b, s, heads, n, d].
-bool is_packed(Value x) { return x && x.type().ranked && x.type().rank() == 5; }
+bool is_packed(Value x) {
+  return x && x.type().ranked && x.type().rank() == 5;
+}
 
 Status multi_head_shape(EditView edit, Node node) {
   TN_CHECK(expect_heads(node));
@@ -69,10 +81,6 @@ std::vector<Value> unpacked(Builder& b, Value x, int64_t parts) {
     out.push_back(b.op("Reshape", {split.output(i), b.ints({0, 0, -1})}));
   return out;
 }
-// [b, s, heads*d] as [b, heads, s, d].
-Value by_heads(Builder& b, Value x, int64_t heads) {
-  return b.transpose(b.op("Reshape", {x, b.ints({0, 0, heads, -1})}), {0, 2, 1, 3});
-}
 // Adds a slice of the projections' bias to each operand that was projected.
 Status add_biases(Builder& b, Value bias, std::vector<Value*> operands) {
   std::vector<int64_t> sizes;
@@ -107,25 +115,18 @@ Result<std::vector<Value>> multi_head_decompose(EditView edit, Node node) {
   if (Value bias = node.input(kBias))
     TN_CHECK(add_biases(b, bias,
                         is_cached ? std::vector{&all[0]} : std::vector{&all[0], &all[1], &all[2]}));
-  if (is_cached) all[0] = by_heads(b, all[0], node.attr_int("num_heads"));
-  const bool has_present = is_read(node, 1) || is_read(node, 2);
-  Node y = attend(b, node,
-                  {.q = all[0],
-                   .k = all[1],
-                   .v = all[2],
-                   .past_key = node.input(kPastKey),
-                   .past_value = node.input(kPastValue),
-                   .mask = node.input(kMask),
-                   .bias = node.input(kScoresBias)},
-                  has_present);
   TN_CHECK(b.status());
-  Value context = y.output();
-  if (is_cached)
-    context = b.op("Reshape", {b.transpose(context, {0, 2, 1, 3}), b.ints({0, 0, -1})});
+  Attended made = attend(b, node,
+                         {.q = all[0],
+                          .k = all[1],
+                          .v = all[2],
+                          .past_key = node.input(kPastKey),
+                          .past_value = node.input(kPastValue),
+                          .mask = node.input(kMask),
+                          .bias = node.input(kScoresBias)});
   TN_CHECK(b.status());
-  std::vector<Value> out{context};
-  if (has_present) out.insert(out.end(), {y.output(1), y.output(2)});
-  out.resize(node.n_outputs(), context);
+  std::vector<Value> out{made.y, made.key, made.value};
+  out.resize(node.n_outputs(), made.y);
   return out;
 }
 

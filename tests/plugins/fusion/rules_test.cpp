@@ -238,6 +238,41 @@ TEST_F(FusionTest, AConvolutionThatOthersReadKeepsItsNormalization) {
               ElementsAre("Conv", "BatchNormalization"));
 }
 
+TEST_F(FusionTest, WhatAnotherDomainFusedIsExpandedWhereItIsNamed) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2, 3, 4]
+  input %w: f32[4, 12]
+  input %b: f32[12]
+  input %g: f32[4]
+  %a: f32[2, 3, 4] = com.microsoft:Attention(%x, %w, %b) {num_heads = 2} @a
+  %s: f32[2, 3, 4] = com.microsoft:SkipLayerNormalization(%x, %a, %g) {epsilon = 0.5} @s
+  %h: f32[2, 3, 4] = Relu(%s) @h
+  output y = %h
+})");
+  std::string report;
+
+  OwnedGraph expanded = apply(graph, "fusion.expand", &report);
+
+  EXPECT_THAT(operators(expanded), testing::Contains("Softmax"));
+  EXPECT_THAT(operators(expanded), testing::Each(testing::Not(HasSubstr("com.microsoft"))));
+  EXPECT_THAT(report, HasSubstr("\"expand\": 2"));
+  EXPECT_THAT(run(expanded), Pointwise(testing::FloatNear(1e-5f), run(graph)));
+  EXPECT_EQ(operators(apply(graph, "fusion.default")), operators(graph));
+}
+
+// quantizer.dequantize expands these, where floats are asked for.
+TEST_F(FusionTest, OperatorsOnStoredIntegersOfAnotherDomainStay) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: u8[2]
+  constant %s: f32[] = [0.5]
+  constant %z: u8[] = [3]
+  %y: u8[2] = com.microsoft:QLinearSigmoid(%x, %s, %z, %s, %z) @y
+  output y = %y
+})");
+
+  EXPECT_THAT(operators(apply(graph, "fusion.expand")), ElementsAre("QLinearSigmoid"));
+}
+
 TEST_F(FusionTest, TheDefaultReportsWhatItDid) {
   std::string report;
 

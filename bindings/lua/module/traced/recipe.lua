@@ -295,7 +295,7 @@ function tn.recipe(spec)
   -- The data set of --data, read as --data-option says; nil without one.
   function recipe.data() return args.data and tn.data.open(args.data, args.data_options) end
   function recipe.load()
-    local model = tn.load(args.model)
+    local model = tn.load(args.model):apply("fusion.expand") -- so that passes see the weights of operators that others fused
     return args.requantize and dequantized(model) or model
   end
   function recipe.float_model(model)

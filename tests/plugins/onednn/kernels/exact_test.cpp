@@ -202,8 +202,8 @@ TEST_P(Exact, ReadsWithAStride) {
 
 // A double beside the middle of two halves is not rounded to that middle first.
 TEST_P(Exact, StoresHalvesWithOneRounding) {
-  std::vector<double> x = {0.0,   -0.0,  65504, 65519.999999999, 65520, -1e300, HUGE_VAL, 0x1p-24, 0x1p-25,
-                           1e-30, -5e-8, 4e-324};
+  std::vector<double> x = {0.0,      -0.0,    65504,   65519.999999999, 65520, -1e300,
+                           HUGE_VAL, 0x1p-24, 0x1p-25, 1e-30,           -5e-8, 4e-324};
   std::mt19937_64 random(6);
   for (uint16_t bits = 0; bits < 0x7c00; bits = static_cast<uint16_t>(bits + 7)) {
     const double low = std::bit_cast<Half>(bits);
@@ -298,10 +298,12 @@ TEST(ExactPlan, RefusesRealsAmongIntegers) {
   const int64_t dims[] = {4};
   const ExactEdge edges[] = {{ElementType::kF32, {1}}};
   ExactPlan plan;
-  EXPECT_NE(
-      plan.make(
-          {.nodes = nodes, .domain = TN_EXPR_DOMAIN_INT, .dims = dims, .inputs = edges, .results = {}}),
-      "");
+  EXPECT_NE(plan.make({.nodes = nodes,
+                       .domain = TN_EXPR_DOMAIN_INT,
+                       .dims = dims,
+                       .inputs = edges,
+                       .results = {}}),
+            "");
 }
 
 TENON_EACH_LEVEL(Exact);
