@@ -47,11 +47,14 @@ bool is_zero_point_of_zeros(Value zero) {
   return std::ranges::all_of(bytes_in(tensor), [](char byte) { return byte == 0; });
 }
 
-// An operator on stored values that its row writes with QuantizeLinear and DequantizeLinear.
-bool is_expandable(Node node) {
+// An operator on stored values that its row writes with others: of ONNX's own, or of the domain
+// whose rows may give such as float_products() knows.
+bool is_expandable(Node node, bool is_of_onnx) {
   const tn_op* row = node.row();
   if (!row || !row->decompose) return false;
-  if (role_of(node).kind != Kind::kInteger && node.domain() != "com.microsoft") return false;
+  if (is_of_onnx ? !node.domain().empty() || role_of(node).kind != Kind::kInteger
+                 : node.domain() != "com.microsoft")
+    return false;
   const std::vector<Value> in = node.inputs(), out = node.outputs();
   return std::ranges::any_of(in, is_narrow) &&
          std::ranges::none_of(out, [](Value v) { return v && v.dtype() == TN_I32; });
@@ -82,10 +85,24 @@ bool is_never_negative(tn_ctx* ctx, Value v) {
 // activations that were rounded in them.
 Result<uint64_t> expand(tn_graph* raw) {
   TN_TRY(edit, Edit::begin(raw));
-  TN_TRY(dynamic, float_products(edit));
-  for (Node node : edit.graph().nodes())
-    if (is_expandable(node))
-      TN_CHECK(Status(services.op->decompose(edit.raw, node.id)).in(node.name()));
+  auto expand_all = [&, &all = edit](bool is_of_onnx) -> Result<bool> {
+    bool has_any = false;
+    for (Node node : all.graph().nodes()) {
+      if (!is_expandable(node, is_of_onnx)) continue;
+      TN_CHECK(Status(services.op->decompose(all.raw, node.id)).in(node.name()));
+      has_any = true;
+    }
+    return has_any;
+  };
+  uint64_t dynamic = 0;
+  for (bool has_more = true; has_more;) {
+    TN_TRY(products, float_products(edit));
+    dynamic += products;
+    TN_CHECK(erase_unused(edit));  // what these products were
+    TN_TRY(expanded, expand_all(false));
+    has_more = expanded;
+  }
+  TN_CHECK(expand_all(true).status());
   TN_CHECK(edit.commit());  // which puts nodes in order
   return dynamic;
 }

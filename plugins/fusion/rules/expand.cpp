@@ -2,7 +2,8 @@
 // Before:  a node of another domain than ONNX's that computes with floats and stands for several
 //          operators, such as Attention or SkipLayerNormalization of com.microsoft.
 // After:   these operators, by its row's `decompose`.
-// Needs:   its row has neither axes, expression nor a grammar of its own (`quant`, `coupling`), so that
+// Needs:   its row has neither axes, expression nor a grammar of its own (`quant`, `coupling`), so
+// that
 //          passes would leave its weights as they are. Nodes on stored integers stay
 //          (quantizer.dequantize expands these), and those whose sizes are not known enough. Runs
 //          only when it is named: a runtime that has the operator is faster with it.

@@ -173,6 +173,40 @@ TEST_F(Dequantize, ASmallConstantThatAFileMakesLargeStaysSmall) {
     EXPECT_LT(v.type().elements(), 1000);
 }
 
+// What ONNX Runtime's dynamic quantizer makes of a fused attention, and its optimizer of a product.
+TEST_F(Dequantize, ProductsThatOthersFusedWithTheirRounding) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {2, 3, 8}), scale = scalar(edit, 0.01f);
+    auto weights = [&](int64_t rows, int64_t columns) {
+      std::vector<int8_t> numbers(static_cast<size_t>(rows * columns));
+      for (size_t i = 0; i < numbers.size(); ++i)
+        numbers[i] = static_cast<int8_t>(i * 37 % 201 - 100);
+      return *edit.constant<int8_t>(TN_I8, {rows, columns}, numbers);
+    };
+    Value bias = *edit.constant<float>(TN_F32, {24}, std::vector<float>(24, 0.1f));
+    Node rounded =
+        *edit.add({.type = "DynamicQuantizeLinear", .inputs = {x}, .n_outputs = 3, .name = "r"});
+    Node attention = *edit.add({.type = "QAttention",
+                                .inputs = {rounded.output(0), weights(8, 24), bias,
+                                           rounded.output(1), scale, Value{}, rounded.output(2)},
+                                .attrs = {{"num_heads", 2}},
+                                .name = "a",
+                                .domain = "com.microsoft"});
+    Node product = *edit.add({.type = "DynamicQuantizeMatMul",
+                              .inputs = {attention.output(), weights(8, 5), scale},
+                              .name = "p",
+                              .domain = "com.microsoft"});
+    ASSERT_EQ(text_of(edit.output("y", product.output())), "");
+  });
+  const std::vector<int64_t> shape{2, 3, 8};
+  const Floats numbers = random(48, 9);
+  const Floats before = run(model_, shape, numbers);
+  dequantize();
+  EXPECT_EQ(count_ops("DequantizeLinear"), 0u);
+  EXPECT_EQ(report_["roundings"], 2);
+  EXPECT_GT(cosine(run(result_, shape, numbers), before), 0.999);
+}
+
 TEST_F(Dequantize, OperatorsOnStoredValues) {
   build([&](EditView edit) {
     Value x = input(edit, "x", shape_), step = scalar(edit, 0.03f), middle = zero(edit, 128);
