@@ -193,7 +193,7 @@ constexpr tn_op kRmsNorm =
     op_row({.type = "SimplifiedLayerNormalization",
             .attributes = R"([{"name": "axis", "type": "int", "default": -1},
                               {"name": "epsilon", "type": "float", "default": 1e-5},
-                              {"name": "stash_type", "type": "int", "default": 1}])",
+                              {"name": "stash_type", "type": "dtype"}])",
             .shape = shape<rms_norm_shape, "x: T, scale: U ; T = float, U = float">,
             .decompose = decompose<rms_norm_decompose>,
             .sample = sample<rms_norm_sample>});

@@ -3,6 +3,8 @@
 // positions, a cache of keys and values that may be longer than what it holds, and ONNX's
 // Attention.
 #include <algorithm>
+#include <limits>
+#include <numeric>
 
 #include "dims.hpp"
 #include "fused.hpp"
@@ -133,11 +135,12 @@ class Decomposer {
         return unsupported(
             "decomposed only where the sizes are known and total_sequence_length is "
             "computed from shapes");
-    if (!batch.is(1) && !room.is(0))
-      return unsupported("decomposed only for one sequence, or without a past");
     heads_ = *each.query.value, shared_ = *each.key.value, size_ = *each.size.value;
     length_ = *length.value, total_ = *total.value, room_ = *room.value;
     past_ = total_ - length_;
+    is_ragged_ = !batch.is(1) && room_ > 0;
+    if (is_ragged_ && length_ != 1)
+      return unsupported("several sequences with a past: expected one new row for each");
     if (past_ < 0 || (past_ > room_ && node_.input(kPastKey)))
       return invalid(cat("total_sequence_length: expected ", length_, " to ", length_ + room_,
                          ", got ", total_));
@@ -153,7 +156,9 @@ class Decomposer {
     y = b_.transpose(y, {0, 2, 1, 3});
     if (!is_query_or_key || node_.attr_int("do_rotary") == 0) return y;
     Value at = node_.input(kPositions);
-    if (!at) {
+    if (!at && is_ragged_) {
+      at = b_.cast(b_.reshape(node_.input(kLengths), {-1, 1}), TN_I64);
+    } else if (!at) {
       std::vector<int64_t> row(static_cast<size_t>(length_));
       for (int64_t i = 0; i < length_; ++i)
         row[static_cast<size_t>(i)] = past_ + i;
@@ -171,11 +176,24 @@ class Decomposer {
   Value stored(Value x, uint64_t past) {
     if (room_ == 0) return x;
     Value cache = node_.input(past);
+    if (is_ragged_) {
+      const int64_t missing = std::max<int64_t>(total_ - room_, 0);
+      if (missing > 0) cache = b_.op("Pad", {cache, b_.ints({0, 0, 0, 0, 0, 0, missing, 0})});
+      Value is_new = b_.op("Equal", {counted(std::max(total_, room_), {1, 1, -1, 1}), lengths()});
+      return b_.op("Where", {is_new, x, cache});
+    }
     std::vector<Value> parts;
     if (past_ > 0) parts.push_back(past_ < room_ ? rows(cache, 0, past_) : cache);
     parts.push_back(x);
     if (total_ < room_) parts.push_back(rows(cache, total_, room_));
     return parts.size() == 1 ? x : b_.op("Concat", parts, {{"axis", 2}});
+  }
+  // Where several sequences have pasts of their own: how long each is, and 0 ... n-1 beside it.
+  Value lengths() { return b_.reshape(node_.input(kLengths), {-1, 1, 1, 1}); }
+  Value counted(int64_t n, const std::vector<int64_t>& dims) {
+    std::vector<int32_t> numbers(static_cast<size_t>(n));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    return b_.reshape(b_.take(b_.edit().constant<int32_t>(TN_I32, {n}, numbers)), dims);
   }
   Value filled(Value cache) { return total_ < room_ ? rows(cache, 0, total_) : cache; }
 
@@ -193,10 +211,12 @@ class Decomposer {
     Value y = b_.op("Attention", inputs, attrs);
     return b_.op("Reshape", {b_.transpose(y, {0, 2, 1, 3}), b_.ints({0, 0, -1})});
   }
-  // What hides keys behind a query and keys out of its window: added to the scores [s, t].
+  // What hides keys behind a query and keys out of its window: added to the scores [s, t], or
+  // [b, 1, 1, t] where sequences have pasts of their own.
   Value hidden() {
     const bool is_causal = node_.attr_int("causal", 1) != 0;
     const int64_t window = node_.attr_int("local_window_size", -1);
+    if (is_ragged_) return hidden_by_lengths(window);
     if (!is_causal || (length_ == 1 && window < 0)) return {};
     std::vector<float> added;
     for (int64_t i = 0; i < length_ * total_; ++i) {
@@ -208,11 +228,25 @@ class Decomposer {
     return b_.cast(mask, node_.input(kQuery).dtype());
   }
 
+  Value hidden_by_lengths(int64_t window) {
+    Value at = counted(total_, {1, 1, 1, -1});
+    Value is_hidden = b_.op("Greater", {at, lengths()});
+    if (window >= 0) {
+      Value first =
+          b_.sub(lengths(), b_.cast(b_.number(static_cast<double>(window), TN_I64), TN_I32));
+      is_hidden = b_.op("Or", {is_hidden, b_.op("LessOrEqual", {at, first})});
+    }
+    const uint32_t dtype = node_.input(kQuery).dtype();
+    constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
+    return b_.op("Where", {is_hidden, b_.number(kMinusInf, dtype), b_.number(0, dtype)});
+  }
+
   Builder& b_;
   Node node_;
   int64_t heads_ = 0, shared_ = 0, size_ = 0;  // of queries, of keys, width of one
   int64_t length_ = 0, past_ = 0, total_ = 0;  // rows of this call, in the cache before, and both
   int64_t room_ = 0;                           // rows that the cache has room for
+  bool is_ragged_ = false;                     // several sequences, whose pasts may differ
 };
 Result<std::vector<Value>> group_decompose(EditView edit, Node node) {
   Builder b(edit);
@@ -265,7 +299,7 @@ constexpr tn_op kGroup = op_row(
                        {"name": "v_quant_type", "type": "string", "default": "NONE"}])",
      .shape = shape<group_shape,
                     "query: T[b s w], key: T[b s u]?, value: T[b s u]?, past_key: T[b h p d]?, "
-                    "past_value: T[b h p d]?, seqlens_k: i32, total_sequence_length: i32[one], "
+                    "past_value: T[b h p d]?, seqlens_k: i32[b], total_sequence_length: i32[one], "
                     "cos_cache: T[m c]?, sin_cache: T[m c]?, position_ids: i64[b s]?, "
                     "attention_bias: T[_ _ s t]?, head_sink: T?, k_scale: f32?, v_scale: f32?, "
                     "q_norm_weight: T[d]?, k_norm_weight: T[d]? ; h = kv_num_heads, T = float">,

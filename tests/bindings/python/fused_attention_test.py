@@ -254,3 +254,23 @@ def test_attention_of_a_language_model(tmp_path, past, length, form):
     window = attributes.get("local_window_size", -1)
     made = results(tmp_path, "GroupQueryAttention", inputs, 3, constants=("n", "t"), **attributes)
     expect(made, grouped(query, all_k, all_v, past, window), all_k, all_v)
+
+
+@pytest.mark.parametrize("window", [-1, 2])
+def test_sequences_with_pasts_of_their_own(tmp_path, window):
+    random = np.random.default_rng(3)
+    q, k, v = (random.standard_normal((3, 1, n * 16)).astype("f") for n in (2, 1, 1))
+    past = [random.standard_normal((3, 1, 4, 16)).astype("f") for _ in range(2)]
+    lengths, angles = np.array([4, 1, 3], "i4"), random.standard_normal((16, 8)).astype("f")
+    inputs = {"q": q, "k": k, "v": v, "pk": past[0], "pv": past[1], "n": lengths}
+    inputs |= {"t": np.array(5, "i4"), "c": np.cos(angles), "s": np.sin(angles)}
+    attributes = {"num_heads": 2, "kv_num_heads": 1, "do_rotary": 1, "local_window_size": window}
+    made = results(tmp_path, "GroupQueryAttention", inputs, 3, constants=("t",), **attributes)
+    for b, n in enumerate(lengths):
+        query, key = (rotated(x, angles, [n]) for x in (by_heads(q[b : b + 1]), k[b, None, None]))
+        all_k = np.concatenate([past[0][b, None, :, :n], key], 2)
+        all_v = np.concatenate([past[1][b, None, :, :n], v[b, None, None]], 2)
+        for y, present_k, present_v in made:
+            expect([[y[b, None]]], grouped(query, all_k, all_v, n, window))
+            expect([[present_k[b, None, :, : n + 1]]], all_k)
+            expect([[present_v[b, None, :, : n + 1]]], all_v)
