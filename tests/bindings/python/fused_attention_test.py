@@ -274,3 +274,34 @@ def test_sequences_with_pasts_of_their_own(tmp_path, window):
             expect([[y[b, None]]], grouped(query, all_k, all_v, n, window))
             expect([[present_k[b, None, :, : n + 1]]], all_k)
             expect([[present_v[b, None, :, : n + 1]]], all_v)
+
+
+def block_dequantized(values, scales, zeros, block):
+    wide = (np.repeat(x, block, -1)[..., : values.shape[-1]] for x in (scales, zeros))
+    scale, zero = (x.astype("f") for x in wide)
+    return (values.astype("f") - zero) * scale
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("has_zeros", [False, True])
+def test_rows_of_an_embedding_in_blocks(tmp_path, bits, has_zeros):
+    values = RANDOM.integers(0, 2**bits, (7, 48)).astype("u1")
+    zeros = RANDOM.integers(0, 2**bits, (7, 3)).astype("u1")
+    scales, ids = np.abs(array(7, 3)), np.array([[5, 0], [6, 2]])
+
+    def stored(x):
+        if bits == 8:
+            return x
+        x = np.pad(x, ((0, 0), (0, x.shape[1] % 2)))
+        return x[:, ::2] | x[:, 1::2] << 4
+
+    inputs = {"d": stored(values), "i": ids, "s": scales}
+    if has_zeros:
+        inputs["z"] = stored(zeros)
+    else:
+        zeros = np.full((7, 3), 2 ** (bits - 1), "u1")
+    wanted = block_dequantized(values, scales, zeros, 16)[ids]
+    constants = tuple(inputs.keys() - {"i"})
+    made = results(tmp_path, "GatherBlockQuantized", inputs, constants=constants, bits=bits,
+                   block_size=16)  # fmt: skip
+    expect(made, wanted)
