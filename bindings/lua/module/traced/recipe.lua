@@ -143,7 +143,7 @@ end
 local function stayed(args, report)
   if type(report) ~= "table" or not report.counts or not report.counts.float then return {} end
   if not args.json then
-    print(string.format("8 bits: %d nodes; float: %d nodes (-v and --json name them)", report.counts.quantized, report.counts.float))
+    print(string.format("quantized: %d nodes; float: %d nodes (-v and --json name them)", report.counts.quantized, report.counts.float))
   end
   for _, node in ipairs(report.float or {}) do
     local is_broken = node.why:find("not finite", 1, true) -- what a Relu behind it may hide
