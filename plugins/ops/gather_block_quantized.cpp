@@ -28,7 +28,8 @@ Result<Form> form_of(Node node) {
   if (form.gather == form.quantize)
     return invalid("quantize_axis: expected another axis than gather_axis");
   if (data.dtype != TN_U8) return form;
-  if (form.bits != 4 && form.bits != 8) return unsupported(cat("bits: expected 4 or 8, got ", form.bits));
+  if (form.bits != 4 && form.bits != 8)
+    return unsupported(cat("bits: expected 4 or 8, got ", form.bits));
   form.is_packed = form.bits == 4;
   if (form.gather != 0 || (form.is_packed && form.quantize != form.rank - 1))
     return invalid("8-bit data: expected gather_axis 0, and quantize_axis last where bits is 4");
@@ -51,8 +52,8 @@ Status gather_shape(EditView edit, Node node) {
 // [.., n] bytes of two values each as [.., 2n] of one.
 Value halves(Builder& b, Value bytes) {
   Value low = b.op("BitwiseAnd", {bytes, b.cast(b.number(15, TN_I64), TN_U8)});
-  Value high = b.op("BitShift", {bytes, b.cast(b.number(4, TN_I64), TN_U8)},
-                    {{"direction", "RIGHT"}});
+  Value high =
+      b.op("BitShift", {bytes, b.cast(b.number(4, TN_I64), TN_U8)}, {{"direction", "RIGHT"}});
   Value last = b.ints({-1});
   Value pairs = b.op("Concat", {b.op("Unsqueeze", {low, last}), b.op("Unsqueeze", {high, last})},
                      {{"axis", -1}});
@@ -77,7 +78,8 @@ Result<std::vector<Value>> gather_decompose(EditView edit, Node node) {
     if (zero) {
       // Of an odd number of blocks the last byte has a half that stands for none.
       if (scales.dims.back() < 0) return unsupported("scales: expected a known number of blocks");
-      zero = b.op("Slice", {halves(b, zero), b.ints({0}), b.ints({scales.dims.back()}), b.ints({-1})});
+      zero =
+          b.op("Slice", {halves(b, zero), b.ints({0}), b.ints({scales.dims.back()}), b.ints({-1})});
     }
   }
   if (!zero && data.dtype == TN_U8)
@@ -103,16 +105,16 @@ Result<Node> gather_sample(EditView edit, uint64_t seed) {
                    .domain = fused::kDomain});
 }
 
-constexpr tn_op kGather = op_row(
-    {.type = "GatherBlockQuantized",
-     .domain = fused::kDomain,
-     .attributes = R"([{"name": "bits", "type": "int", "default": 4},
+constexpr tn_op kGather =
+    op_row({.type = "GatherBlockQuantized",
+            .domain = fused::kDomain,
+            .attributes = R"([{"name": "bits", "type": "int", "default": 4},
                        {"name": "block_size", "type": "int", "default": 128},
                        {"name": "gather_axis", "type": "int", "default": 0},
                        {"name": "quantize_axis", "type": "int", "default": 1}])",
-     .shape = shape<gather_shape, "data: T, indices: index, scales: float, zero_points: T?">,
-     .decompose = decompose<gather_decompose>,
-     .sample = sample<gather_sample>});
+            .shape = shape<gather_shape, "data: T, indices: index, scales: float, zero_points: T?">,
+            .decompose = decompose<gather_decompose>,
+            .sample = sample<gather_sample>});
 
 }  // namespace
 

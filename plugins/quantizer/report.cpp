@@ -76,7 +76,7 @@ void log_left(tn_ctx* ctx, const Assignment& assignment) {
     list += cat(list.empty() ? "" : ", ", one.node.name());
   }
   log_line(ctx, TN_LOG_INFO,
-           cat("8 bits: ", assignment.taken_count(), " nodes; float: ", total, " nodes"));
+           cat("quantized: ", assignment.taken_count(), " nodes; float: ", total, " nodes"));
   for (const auto& [why, list] : names)
     log_line(ctx, TN_LOG_DEBUG, cat("left in float, ", why, ": ", list));
 }

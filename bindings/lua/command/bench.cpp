@@ -40,11 +40,11 @@ std::string summary(const Json& result) {
       result["model"].get<std::string>(), "  ", result["backend"].get<std::string>(), "  ",
       result["precision"].get<std::string>(), threads_text(result["threads"]),
       "\nlatency   median ", lua::cell_text(ms["median"]), " ms, min ", lua::cell_text(ms["min"]),
-      " ms, p90 ", lua::cell_text(ms["p90"]), " ms (", cxx::dump(result["rounds"]), " rounds)\n",
-      throughput_text(result), "compile   ", lua::cell_text(result["compile_ms"]),
-      " ms\npeak rss  ", lua::cell_text(result["peak_rss_mb"]), " MB\nwork      ",
-      quantity(result["flops"], " flops"), "\ncpu       ", result["cpu_flags"].get<std::string>(),
-      "\n");
+      " ms, p90 ", lua::cell_text(ms["p90"]), " ms (", cxx::dump(result["rounds"]),
+      result["rounds"] == 1 ? " round)\n" : " rounds)\n", throughput_text(result), "compile   ",
+      lua::cell_text(result["compile_ms"]), " ms\npeak rss  ",
+      lua::cell_text(result["peak_rss_mb"]), " MB\nwork      ", quantity(result["flops"], " flops"),
+      "\ncpu       ", result["cpu_flags"].get<std::string>(), "\n");
   if (result.contains("note")) text += cat("note      ", result["note"].get<std::string>(), "\n");
   if (!result["fallback_nodes"].empty())
     text += cat("\nnodes that fell back to reference:\n",
