@@ -81,5 +81,5 @@ TENON_PASS(loss_scale,
            "multiplies the loss by a scale that is state: before gradients",
            R"({"properties": {)" PRECISION_SCALER_OPTIONS R"(,
     "output": {"type": "string", "description": "the loss; the first output when absent"},
-    "init_scale": {"type": "number", "exclusiveMinimum": 0, "maximum": 1.7e38,
+    "init_scale": {"type": "number", "exclusiveMinimum": 0, "maximum": 3.4028234663852886e38,
                    "description": "initial scale; the preset's when absent, torch: 65536"}}})")

@@ -4,6 +4,7 @@
 #include "scaler.hpp"
 
 #include <cmath>
+#include <limits>
 #include <span>
 
 #include <nlohmann/json.hpp>
@@ -15,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kMostScale = 1.7e38;  // float32 holds twice as much
+constexpr double kMostScale = std::numeric_limits<float>::max();
 
 constexpr Scaler kScalers[] = {
     {},

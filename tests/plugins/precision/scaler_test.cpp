@@ -134,7 +134,7 @@ TEST_F(LossScale, StatesAndConfigurationsThatAreWrongAreNamed) {
   EXPECT_THAT(refused("deepspeed", {{"config", {{"loss_scale", -128}}}}),
               HasSubstr("loss_scale: expected a scale, or 0 for a dynamic one, got -128"));
   EXPECT_THAT(state("apex", {{"loss_scale", 1e39}, {"unskipped", 1}}),
-              HasSubstr("expected an initial scale of at most 1.7e+38, got 1e+39"));
+              HasSubstr("expected an initial scale of at most 3.4028234663852886e+38, got 1e+39"));
   const json moved{{"cur_scale", 65536}, {"cur_iter", 1}, {"last_overflow_iter", 0}};
   EXPECT_THAT(refused("deepspeed", {{"config", {{"loss_scale", 128}}}, {"state", moved}}),
               HasSubstr("option state: expected the scale 128.0, which never moves"));
