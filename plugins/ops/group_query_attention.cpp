@@ -274,6 +274,7 @@ Result<Node> group_sample(EditView edit, uint64_t seed) {
                    .inputs = {q, k, v, past_key, past_value, lengths, all, cosines, sines},
                    .attrs = {{"num_heads", heads},
                              {"kv_num_heads", shared},
+                             {"scale", 0.25},
                              {"do_rotary", random.integer(0, 1)}},
                    .n_outputs = 3,
                    .domain = kDomain});

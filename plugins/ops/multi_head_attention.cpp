@@ -162,7 +162,7 @@ Result<Node> multi_head_sample(EditView edit, uint64_t seed) {
     inputs.pop_back();
   return edit.add({.type = "MultiHeadAttention",
                    .inputs = inputs,
-                   .attrs = {{"num_heads", heads}},
+                   .attrs = {{"num_heads", heads}, {"scale", 0.125}},
                    .domain = kDomain});
 }
 

@@ -150,12 +150,49 @@ Status dequantize_ref(const Call& call) {
   return {};
 }
 
+// Scales for each block of values along an axis: as many as x has places there, and how they lie.
+struct Blocks {
+  int64_t axis = 0, count = 0, size = 0, extent = 0;
+  // x's shape with the axis parted into blocks: [.., count, size, ..].
+  std::vector<int64_t> parted, whole;
+};
+Result<Blocks> blocks_of(Gradients& g) {
+  Type x = g.in(0).type(), scale = g.in(1).type();
+  if (!x.ranked || !scale.ranked || scale.rank() != x.rank())
+    return unsupported("its gradient where a rank is not known");
+  Blocks out{.axis = 0, .size = g.of().attr_int("block_size"), .parted = {}, .whole = {}};
+  TN_TRY(axis, axis_in(g.of().attr_int("axis", 1), x.rank()));
+  const auto at = static_cast<size_t>(axis);
+  out.axis = axis, out.extent = x.dims[at], out.count = scale.dims[at];
+  for (size_t d = 0; d < x.rank(); ++d) {
+    if (x.dims[d] < 0 && d >= at)
+      return unsupported("its gradient by blocks where sizes from their axis on are not known");
+    out.whole.push_back(d < at ? 0 : d > at ? x.dims[d] : out.count * out.size);
+    out.parted.push_back(d < at ? 0 : d > at ? x.dims[d] : out.count);
+    if (d == at) out.parted.push_back(out.size);
+  }
+  return out;
+}
+bool is_blocked(Gradients& g) {
+  return g.of().attr_int("block_size") > 0;
+}
+
 // A scale or zero point in a shape that broadcasts with x; falsy for what is absent.
 Value along(Gradients& g, Value v) {
   Type type = v ? v.type() : Type{}, x = g.in(0).type();
   if (!v || (type.ranked && type.rank() == 0)) return v;
+  if (is_blocked(g)) {
+    Blocks blocks = g.take(blocks_of(g));
+    std::vector<int64_t> repeats(blocks.parted.size(), 1);
+    repeats[static_cast<size_t>(blocks.axis) + 1] = blocks.size;
+    Value each =
+        g.op("Expand", {g.op("Unsqueeze", {v, g.ints({blocks.axis + 1})}), g.ints(repeats)});
+    Value all = g.op("Reshape", {each, g.ints(blocks.whole)});
+    if (blocks.count * blocks.size == blocks.extent) return all;
+    return g.op("Slice", {all, g.ints({0}), g.ints({blocks.extent}), g.ints({blocks.axis})});
+  }
   if (!type.ranked || !x.ranked || type.rank() != 1) {
-    g.fail(unsupported("its gradient by blocks, or where a rank is not known"));
+    g.fail(unsupported("its gradient where a rank is not known"));
     return {};
   }
   if (type.dims[0] == 1) return v;
@@ -172,6 +209,15 @@ Value along(Gradients& g, Value v) {
 // The part of each scale, of something of x's shape: the caller knows NumPy's broadcasting only.
 Value for_scale(Gradients& g, Value each) {
   Type scale = g.in(1).type(), x = g.in(0).type();
+  if (each && scale.ranked && scale.rank() > 0 && is_blocked(g)) {
+    Blocks blocks = g.take(blocks_of(g));
+    if (const int64_t rest = blocks.count * blocks.size - blocks.extent; rest > 0) {
+      std::vector<int64_t> pads(2 * x.rank(), 0);
+      pads[x.rank() + static_cast<size_t>(blocks.axis)] = rest;
+      each = g.op("Pad", {each, g.ints(pads)});
+    }
+    return g.sum(g.op("Reshape", {each, g.ints(blocks.parted)}), {blocks.axis + 1}, false);
+  }
   if (!each || scale.rank() == 0 || scale.dims[0] == 1) return each;
   Result<int64_t> axis = axis_in(g.of().attr_int("axis", 1), x.rank());
   std::vector<int64_t> others;

@@ -120,3 +120,18 @@ def test_a_query_that_no_key_may_answer_is_zero_and_so_are_its_slopes(kind):
                 values.append((masked_attention(*given, seen) * np.arange(4.0)).sum())
             wanted[at] = (values[0] - values[1]) / (2 * step)
         np.testing.assert_allclose(slopes, wanted, atol=1e-7)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_scales_of_blocks_have_slopes(axis):
+    random = np.random.default_rng(8)
+    stored = random.integers(-8, 8, (10, 6)).astype("i1")
+    shape = (3, 6) if axis == 0 else (10, 2)  # of 4 rows, the last block of 2; of 4 columns
+    scales, weight = random.random(shape), random.standard_normal((10, 6))
+
+    def total(s):
+        y = tn.op("DequantizeLinear", stored, s, axis=axis, block_size=4)
+        return tn.sum(y * weight)
+
+    wanted = np.add.reduceat(stored * weight, np.arange(0, stored.shape[axis], 4), axis)
+    np.testing.assert_allclose(tn.grad(total)(scales), wanted, rtol=1e-9)
