@@ -13,7 +13,6 @@ local recipe = tn.recipe {
   name = "int8", passes = { "quantizer.static", "quantizer.smooth", "quantizer.equalize", "precision.widen" }, leave = "skip", floats = true,
   options = {
     methods = "tried in this order: any of smooth (kept from 1 dB on), equalize, stored (gptq of recurrent cells' weights), gptq, adaround, correct_bias, or none (smooth, stored, correct_bias)",
-    mask = { type = "string", description = "input of the model that is 0 at padding, such as attention_mask: methods leave rows of products there out" },
     weak = {
       type = "number", description = "layers that alone leave less than this SNR in dB stay in float, where that gains 3 dB (20; 0: none)",
     },
@@ -43,9 +42,6 @@ if args.observer or args.observer_options then
 end
 local methods = recipe.methods(args.methods or { "smooth", "stored", "correct_bias" },
   { "smooth", "equalize", "stored", "gptq", "adaround", "correct_bias" })
-if args.mask and (#methods == 0 or #methods == 1 and methods[1] == "equalize") then
-  error("recipe int8: option mask: expected methods that look at rows of products, got none with the other options", 0)
-end
 -- These change the float model, the others repair what has been rounded. What they have to gain (dB): smooth may put in a Mul.
 local is_float_pass, least_gain = { smooth = true, equalize = true }, { smooth = 1, equalize = 0 }
 
@@ -123,7 +119,7 @@ local function made(choice, data, which)
   return small, report
 end
 local function snr_of(small)
-  return tn.compare(model, small, held, { limit = args.limit or 64, layers = false }).snr_db or -math.huge
+  return tn.compare(model, small, held, { limit = args.limit or 64, layers = false, mask = args.mask }).snr_db or -math.huge
 end
 
 local choice, rows = { methods = {}, skip = {}, source = model }, {}
