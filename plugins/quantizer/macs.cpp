@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // "quantizer.macs": what share of a model's multiply-adds has all operands in 8 bits or fewer, by
 // the operators' rows. The model stays as it is: {"macs", "int8_macs", "share", "float": [{"node",
-// "op", "macs"}], "uncounted": [{"node", "op"}]}. Not counted are nodes of bodies, and
-// operators that work on quantized values themselves (MatMulInteger), which are named.
+// "op", "macs", "of_activations"}], "uncounted": [{"node", "op"}]}. Not counted are nodes of
+// bodies, and operators that work on quantized values themselves (MatMulInteger), which are named.
 #include <algorithm>
 
 #include "tenon/sdk/multiplied.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
-#include "calibration.hpp"
 #include "padded.hpp"
 #include "role.hpp"
 
@@ -33,6 +32,13 @@ bool comes_in_8_bits(Value value) {
   return true;
 }
 
+// As it is, or stored in fewer bits.
+bool is_weight(Value value) {
+  Node maker = value.producer();
+  const bool is_stored = maker && role_of(maker).kind == Kind::kDequantize;
+  return value.is_constant() || (is_stored && maker.input(0).is_constant());
+}
+
 // Two operands in 8 bits that no QuantizeLinear or DequantizeLinear stands at.
 bool is_of_quantized(Node node) {
   const Kind kind = role_of(node).kind;
@@ -52,8 +58,7 @@ class Macs {
   }
 
   Status run(tn_graph* raw, const Cancel&, Sink& sink) {
-    data_.samples = data_.batch;
-    TN_TRY(feed, Feed::make(ctx_, data_.data, {raw}, calibration_feed(data_)));
+    TN_TRY(feed, Feed::make(ctx_, data_.data, {raw}, {.user = "counting", .usual = data_.batch}));
     TN_TRY(batch, feed.load(0));
     TN_TRY(known, sized({raw}, batch.inputs));
     nlohmann::ordered_json floats = nlohmann::ordered_json::array(), uncounted = floats;
@@ -75,6 +80,8 @@ class Macs {
         continue;
       }
       row["macs"] = count;
+      row["of_activations"] =
+          role_of(node).kind == Kind::kCompute && std::ranges::none_of(operands, is_weight);
       floats.push_back(std::move(row));
     }
     return sink.write(nlohmann::ordered_json{
