@@ -64,6 +64,7 @@ constexpr std::array kFamilies{
            TN_COUPLING_ATTENTION,
            {"q", "k", "v", "mask", "past_key", "past_value", "q_heads", "kv_heads"}},
     Family{"recurrent", TN_COUPLING_RECURRENT, {"w", "r", "bias", "h", "c", "peepholes", "hidden"}},
+    Family{"equation", TN_COUPLING_EQUATION, {"equation"}},
 };
 
 template <class Rows>

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "tenon/sdk/evaluation.hpp"
+#include "tenon/sdk/padding.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
 #include "comparison.hpp"
@@ -27,6 +28,7 @@ class Compare {
     out.plan_ = options.text("plan", "{}");
     out.with_plan_ = options.text("with_plan", "{}");
     out.with_layers_ = options.flag("layers");
+    out.mask_ = options.text("mask");
     out.feed_.samples = static_cast<uint64_t>(options.integer("limit"));
     if (options.has("batch")) out.feed_.batch = static_cast<uint64_t>(options.integer("batch"));
     auto* graph = static_cast<tn_graph*>(const_cast<void*>(options.get("with").v.p));
@@ -48,17 +50,20 @@ class Compare {
     TN_TRY(feed, Feed::make(ctx_, data_, {raw}, feed_));
     TN_TRY(plan, Plan::compile(ctx_, {raw}, in_a, plan_));
     TN_TRY(with, Plan::compile(ctx_, with_.view(), in_b, with_plan_));
+    TN_TRY(mask, PaddingMask::find({raw}, mask_));
     const size_t n_a = plan.n_outputs(), n_b = with.n_outputs();
     Progress progress(ctx_, "compare", feed.samples());
     uint64_t done = 0;
     auto each = [&](const Feed::Batch& batch) -> Status {
+      TN_CHECK(mask.read(batch.inputs, batch.samples));
       TN_CHECK(with.run(batch.inputs, cancel.raw()));
       Results a(plan, n_a + rows.size(), feed.batch(), batch.samples);
       Results b(with, n_b + rows.size(), feed.batch(), batch.samples);
       std::vector<Status> failures(rows.size());
       parallel_for(ctx_, rows.size(), 1, [&](uint64_t begin, uint64_t end) {
         for (uint64_t row = begin; row < end; ++row)
-          failures[row] = rows[row].add(a.all()[n_a + row], b.all()[n_b + row]);
+          failures[row] = rows[row].add(Counting(mask, a.all()[n_a + row]).dl(),
+                                        Counting(mask, b.all()[n_b + row]).dl());
       });
       for (Status& failure : failures)
         if (!failure.ok()) return std::move(failure);
@@ -77,6 +82,7 @@ class Compare {
   OwnedGraph with_;
   FeedPlan feed_;
   std::string plan_, with_plan_;
+  std::string mask_;  // the input that is 0 at padding, which is not compared
   bool with_layers_ = true;
 };
 
@@ -91,5 +97,6 @@ TENON_PASS(compare,
     "with": {"type": "graph", "description": "the other model"},
     "with_plan": {"type": "object", "description": "how the other model runs"},
     "layers": {"type": "boolean", "default": true, "description": "all values that have the same name in both; false: what the outputs' figures need"},
+    )" TENON_MASK_OPTION R"(,
     "limit": {"type": "integer", "minimum": 0, "default": 64, "description": "only this many samples, the first; 0: all"}},
   "required": ["data", "with"]})")

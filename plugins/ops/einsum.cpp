@@ -4,17 +4,19 @@
 #include <map>
 #include <set>
 
+#include "tenon/sdk/equation.hpp"
 #include "tenon/wrapping.hpp"
 
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
-#include "einsum_equation.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
 namespace {
+
+using Labels = Equation::Labels;
 
 Status einsum_shape(EditView edit, Node node) {
   std::vector<size_t> ranks;
@@ -325,7 +327,8 @@ constexpr tn_op kEinsum = op_row({.type = "Einsum",
                                   .cost = cost<einsum_cost>,
                                   .ref = ref<einsum_ref>,
                                   .sample = sample<einsum_sample>,
-                                  .cast = "cpu=low cuda=low"});
+                                  .cast = "cpu=low cuda=low",
+                                  .coupling = "equation equation=equation"});
 
 }  // namespace
 

@@ -1,29 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cost.hpp"
 
-#include "tenon/role/op.h"
-
+#include "tenon/sdk/multiplied.hpp"
 #include "tenon/sdk/number.hpp"
 
 namespace tenon::pruner {
 namespace {
 
-bool multiplies(Node node) {
-  const tn_op_columns* columns = node.columns();
-  return columns->quant == TN_QUANT_COMPUTE || columns->coupling == TN_COUPLING_ATTENTION ||
-         columns->coupling == TN_COUPLING_RECURRENT;
-}
-
 std::optional<double> macs_of(Graph graph, const Which& which) {
   double total = 0;
   for (Node node : graph.nodes()) {
+    if (!which(node.id) || multiplied(node).empty()) continue;
     const tn_op* row = node.row();
-    if (!row || !row->cost || !multiplies(node) || !which(node.id)) continue;
-    if (!node.output().type().is_static()) return std::nullopt;
-    double flops = 0, bytes = 0;
-    Status failed(row->cost(row->self, graph.raw, node.id, &flops, &bytes));
-    if (!failed.ok()) return std::nullopt;
-    total += flops / 2;
+    if (!row || !row->cost) continue;
+    const std::optional<double> macs = multiply_adds(node);
+    if (!macs) return std::nullopt;
+    total += *macs;
   }
   return total;
 }

@@ -42,7 +42,7 @@ std::span<const Rule> joining_rules();   // concat, split, slice
 std::span<const Rule> same_rules();      // same
 std::span<const Rule> moving_rules();    // permute, pad, scale, gather, shape
 std::span<const Rule> reducing_rules();  // reduce
-std::span<const Rule> product_rules();   // matrices
+std::span<const Rule> product_rules();   // matrices, equation
 std::span<const Rule> view_rules();      // view
 std::span<const Rule> attention_rules();
 std::span<const Rule> recurrent_rules();

@@ -74,6 +74,7 @@ Result<CalibrationPlan> CalibrationPlan::from(const Options& options) {
   out.observer.options = options.text("observer_options");
   out.backends = options.texts("backend");
   out.refuse_not_finite = options.text("non_finite") == "refuse";
+  out.mask = options.text("mask");
   TN_TRY(known, known_ranges(options));
   out.known = std::move(known);
   return Result<CalibrationPlan>(std::move(out));
@@ -88,6 +89,8 @@ Result<Calibration> Calibration::make(tn_ctx* ctx,
   out.ctx_ = ctx;
   out.values_ = std::move(values);
   out.refuses_not_finite_ = plan.refuse_not_finite;
+  TN_TRY(mask, PaddingMask::find(graph, plan.mask));
+  out.mask_ = std::move(mask);
   for (const ObserverPlan& one : observers)
     TN_CHECK(out.seat(one));
   Result<Plan> compiled = Plan::on_first(ctx, graph, out.values_, plan.backends);
@@ -118,13 +121,17 @@ Status Calibration::seat(const ObserverPlan& plan) {
   return {};
 }
 
-// Shows each value to its observers, on all threads; the first failure in the values' order.
+// Shows of each value what counts to its observers, on all threads; the first failure in the
+// values' order.
 Status Calibration::show(const Plan& results, const std::string& batch) {
   std::vector<Status> failures(values_.size());
+  for (size_t i = 0; i < values_.size(); ++i)
+    mask_.covers(shape_of(results[results.n_outputs() + i].dl()));
   parallel_for(ctx_, values_.size(), 1, [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) {
       failures[i] = Status(guard([&]() -> Status {
-        DLTensor tensor = results[results.n_outputs() + i].dl();
+        const Counting counting(mask_, results[results.n_outputs() + i].dl());
+        const DLTensor& tensor = counting.dl();
         uint64_t bad = refuses_not_finite_ ? count_not_finite(tensor) : 0;
         if (bad > 0)
           return invalid(cat("calibration: value ", values_[i].name(), ": ", bad, " of ",
@@ -149,6 +156,7 @@ Status Calibration::see(Feed* feed, const Cancel& cancel) {
     TN_TRY(batch, feed->load(b));
     for (size_t i = 0; i < seen.size(); ++i)
       seen[i].add(batch.inputs[i]);
+    TN_CHECK(mask_.read(batch.inputs));
     Status ran = plan_.run(batch.inputs, cancel.raw());
     if (!ran.ok()) return std::move(ran).in(cat("calibration: ", feed->batch_text(b)));
     TN_CHECK(show(plan_, feed->batch_text(b)));
@@ -159,7 +167,7 @@ Status Calibration::see(Feed* feed, const Cancel& cancel) {
       log_line(ctx_, TN_LOG_WARNING,
                cat("input ", feed->inputs()[i].input, " is ", seen[i].low,
                    " everywhere in the calibration data: ranges made of it fit no other data"));
-  return {};
+  return mask_.check_used();
 }
 
 Result<std::vector<tn_range>> Calibration::ranges(size_t observer) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tenon/sdk/feed.hpp"
+#include "tenon/sdk/padding.hpp"
 
 #include "watch.hpp"
 
@@ -17,6 +18,7 @@ struct CalibrationPlan {
   ObserverPlan observer;
   std::vector<std::string> backends;  // the first that is there; empty: the machine's
   bool refuse_not_finite = true;
+  std::string mask = {};  // the input that is 0 at padding, which no observer sees
   // Ranges that are known, by the name of the value: no data is needed for these.
   std::map<std::string, tn_range, std::less<>> known = {};
 
@@ -57,6 +59,7 @@ class Calibration {
   tn_ctx* ctx_ = nullptr;
   std::vector<Value> values_;
   bool refuses_not_finite_ = true;
+  PaddingMask mask_;
   std::vector<Seat> seats_;
   std::vector<Watch> watches_;
   Plan plan_;

@@ -3,6 +3,8 @@
 // Options that several passes have, as members of the "properties" of their JSON: one source for
 // what users read. They are macros, as a component's description is one literal.
 
+#include "tenon/sdk/padding.hpp"  // TENON_MASK_OPTION
+
 // Of passes that run a model on calibration data.
 // clang-format off
 #define TENON_OBSERVED_OPTIONS \
@@ -10,7 +12,7 @@
   R"("samples": {"type": "integer", "minimum": 1, "default": 256, "description": "calibration samples, at most"},)" \
   R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "batch size"},)" \
   R"("backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "runs the float model: the first that is there; default: what this machine is best with"},)" \
-  R"("non_finite": {"type": "string", "enum": ["refuse", "ignore"], "default": "refuse", "description": "NaN or infinity in a value during calibration"})"
+  R"("non_finite": {"type": "string", "enum": ["refuse", "ignore"], "default": "refuse", "description": "NaN or infinity in a value during calibration"},)" TENON_MASK_OPTION
 
 #define TENON_CALIBRATION_OPTIONS \
   TENON_OBSERVED_OPTIONS "," \

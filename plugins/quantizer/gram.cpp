@@ -2,8 +2,8 @@
 #include "gram.hpp"
 
 #include <map>
-#include <set>
 
+#include "padded.hpp"
 #include "repeated.hpp"
 
 namespace tenon::quantizer {
@@ -49,50 +49,14 @@ Result<Value> states(EditView edit, const GramLayer& layer) {
   return edit.op("Transpose", {all}, {{"perm", directions_late}});
 }
 
-// The graph with the sizes of a batch in all of its types.
-Result<OwnedGraph> sized(Graph graph, std::span<const DLTensor> inputs) {
-  std::vector<Type> types;
-  for (const DLTensor& input : inputs)
-    types.emplace_back(dtype_of(input),
-                       std::vector<int64_t>(input.shape, input.shape + input.ndim));
-  std::vector<TypeView> views(types.begin(), types.end());
-  std::vector<const tn_type*> pointers;
-  for (const TypeView& one : views)
-    pointers.push_back(one.get());
-  tn_graph* bound = nullptr;
-  TN_CHECK(services.graph->bind(graph.raw, pointers.data(), pointers.size(), &bound));
-  return OwnedGraph::take(bound);
-}
-
-// Which values that products read have padding in them.
-Result<std::set<tn_value_id>> padded(Graph graph,
-                                     const std::vector<GramLayer>& layers,
-                                     std::span<const DLTensor> inputs,
-                                     PaddingMask* mask) {
-  std::set<tn_value_id> out;
-  TN_CHECK(mask->read(inputs));
-  TN_TRY(known, sized(graph, inputs));
-  for (const GramLayer& layer : layers) {
-    if (!layer.form.layer.is_product() || layer.is_state) continue;
-    const Value read = layer.product.act_of(layer.node);
-    if (mask->covers(Value{known.get(), read.id}.type().dims)) out.insert(read.id);
-  }
-  TN_CHECK(mask->check_used());
-  return out;
-}
-
 struct Taps {
   Value gram, rows;  // [groups, columns, columns] or without groups, and [inputs, ...] as a shape
 };
 
-// mask: of what the layer reads, where there is padding in it.
-Result<Taps> add_gram(EditView edit, const GramLayer& layer, const PaddingMask* mask) {
+Result<Taps> add_gram(EditView edit, const GramLayer& layer, const Padded& padded) {
   const WeightForm& form = layer.form;
-  Value seen = edit.value(layer.product.act_of(layer.node).id);
-  if (mask) {
-    TN_TRY(cleared, mask->cleared(edit, seen));
-    seen = cleared;
-  }
+  const Value read = edit.value(layer.product.act_of(layer.node).id);
+  TN_TRY(seen, padded.cleared(edit, read, read));
   if (form.layer.slides || layer.is_state) {
     TN_TRY(made, layer.is_state ? states(edit, layer) : windows(edit, layer));
     seen = made;
@@ -156,13 +120,11 @@ Result<std::vector<Gram>> grams_of(tn_ctx* ctx,
                                    const GramData& data,
                                    const Cancel& cancel) {
   Feed& feed = *data.feed;
-  TN_TRY(mask, PaddingMask::find(graph, data.mask));
-  std::set<tn_value_id> has_padding;
-  if (mask && feed.batches() > 0) {
-    TN_TRY(batch, feed.load(0));
-    TN_TRY(found, padded(graph, layers, batch.inputs, &mask));
-    has_padding = std::move(found);
-  }
+  std::vector<Value> reads;
+  for (const GramLayer& layer : layers)
+    if (layer.form.layer.is_product() && !layer.is_state)
+      reads.push_back(layer.product.act_of(layer.node));
+  TN_TRY(padded, Padded::find(graph, data.mask, reads, &feed));
   tn_graph* raw = nullptr;
   TN_CHECK(services.graph->clone(graph.raw, &raw));
   OwnedGraph copy = OwnedGraph::take(raw);
@@ -172,19 +134,19 @@ Result<std::vector<Gram>> grams_of(tn_ctx* ctx,
   std::vector<size_t> place;              // of each layer in `values`
   std::map<tn_value_id, size_t> by_read;  // products that read the same share a matrix
   for (const GramLayer& layer : layers) {
-    tn_value_id read = layer.product.act_of(layer.node).id;
-    auto known = by_read.find(read);
+    const Value read = layer.product.act_of(layer.node);
+    auto known = by_read.find(read.id);
     const bool is_shared = !layer.form.layer.slides && !layer.is_state;
     if (is_shared && known != by_read.end()) {
       place.push_back(known->second);
       continue;
     }
-    if (is_shared) by_read[read] = values.size();
+    if (is_shared) by_read[read.id] = values.size();
     place.push_back(values.size());
-    Result<Taps> taps = add_gram(edit, layer, has_padding.contains(read) ? &mask : nullptr);
+    Result<Taps> taps = add_gram(edit, layer, padded);
     if (!taps.ok()) return std::move(taps).status().in(layer.node.name());
     values.insert(values.end(), {{raw, taps->gram.id}, {raw, taps->rows.id}});
-    is_padded.push_back(has_padding.contains(read));
+    is_padded.push_back(padded.has(read));
   }
   TN_CHECK(edit.commit());
   std::vector<Gram> all(values.size() / 2);
@@ -193,12 +155,12 @@ Result<std::vector<Gram>> grams_of(tn_ctx* ctx,
   for (uint64_t b = 0; b < feed.batches(); ++b) {
     TN_CHECK(cancel.check());
     TN_TRY(batch, feed.load(b));
-    TN_CHECK(mask.read(batch.inputs));
+    TN_CHECK(padded.read(batch.inputs));
     TN_CHECK(plan.run(batch.inputs, cancel.raw()).in(feed.batch_text(b)));
     for (size_t i = 0; i < all.size(); ++i) {
       DLTensor gram = plan[plan.n_outputs() + 2 * i].dl();
       const int64_t rows = *plan[plan.n_outputs() + 2 * i + 1].data<int64_t>();
-      all[i].inputs += static_cast<uint64_t>(is_padded[i] ? mask.counted(rows) : rows);
+      all[i].inputs += static_cast<uint64_t>(is_padded[i] ? padded.counted(rows) : rows);
       all[i].sums.resize(static_cast<size_t>(element_count(gram)));
       const float* sums = data_of<const float>(gram);
       for (size_t k = 0; k < all[i].sums.size(); ++k)

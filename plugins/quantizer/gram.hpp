@@ -9,7 +9,6 @@
 
 #include "tenon/sdk/feed.hpp"
 #include "tenon/sdk/layer_form.hpp"
-#include "tenon/sdk/padding.hpp"
 
 #include "role.hpp"
 

@@ -45,22 +45,16 @@ class NoiseBuilder {
         TN_CHECK(round_weight(node, one.role.rows, 0, 127, &row, &weights));
     }
     if (weights.empty() && activations.empty()) return {};
-    Value result = first_float(node);
+    Value result = Noise::result_of(node);
     if (!result) return {};
     size_t at = out_->nodes_.size();
     out_->nodes_.push_back(std::move(row));
-    TN_CHECK(tap(result, at, &NodeNoise::signal));
+    TN_CHECK(tap(result, result, at, &NodeNoise::signal));
     TN_CHECK(compare(node, weights, "_weights_rounded", at, &NodeNoise::weights));
     return compare(node, activations, "_inputs_rounded", at, &NodeNoise::activations);
   }
 
  private:
-  static Value first_float(Node node) {
-    for (Value v : node.outputs())
-      if (v && v.dtype() == TN_F32) return v;
-    return {};
-  }
-
   Status round_weight(Node node,
                       int64_t input,
                       int64_t axis,
@@ -96,8 +90,10 @@ class NoiseBuilder {
     return dequantized;
   }
 
-  Status tap(Value v, size_t node, double NodeNoise::* sum) {
-    TN_TRY(total, edit_.op("ReduceSumSquare", {v}, {{"keepdims", 0}}));
+  // result: the node's own, v has its shape.
+  Status tap(Value v, Value result, size_t node, double NodeNoise::* sum) {
+    TN_TRY(counting, out_->padded_.cleared(edit_, result, v));
+    TN_TRY(total, edit_.op("ReduceSumSquare", {counting}, {{"keepdims", 0}}));
     out_->taps_.push_back({total, node, sum});
     return {};
   }
@@ -109,8 +105,9 @@ class NoiseBuilder {
                  double NodeNoise::* sum) {
     if (inputs.empty()) return {};
     TN_TRY(other, repeated(edit_, node, inputs, what));
-    TN_TRY(difference, edit_.op("Sub", {first_float(other), first_float(node)}));
-    return tap(difference, at, sum);
+    const Value result = Noise::result_of(node);
+    TN_TRY(difference, edit_.op("Sub", {Noise::result_of(other), result}));
+    return tap(difference, result, at, sum);
   }
 
   Noise* out_;
@@ -121,12 +118,20 @@ class NoiseBuilder {
   std::map<tn_value_id, Value> stored_;
 };
 
+Value Noise::result_of(Node node) {
+  for (Value v : node.outputs())
+    if (v && v.dtype() == TN_F32) return v;
+  return {};
+}
+
 Result<Noise> Noise::make(Graph graph,
                           const Assignment& assignment,
                           const std::vector<Params>& params,
                           const InsertionPlan& plan,
-                          const Selected& selected) {
+                          const Selected& selected,
+                          Padded padded) {
   Noise out;
+  out.padded_ = std::move(padded);
   tn_graph* raw = nullptr;
   TN_CHECK(services.graph->clone(graph.raw, &raw));
   out.graph_ = OwnedGraph::take(raw);
@@ -153,6 +158,7 @@ Status Noise::measure(tn_ctx* ctx,
   for (uint64_t b = 0; b < feed->batches(); ++b) {
     TN_CHECK(cancel.check());
     TN_TRY(batch, feed->load(b));
+    TN_CHECK(padded_.read(batch.inputs));
     Status ran = plan->run(batch.inputs, cancel.raw());
     if (!ran.ok()) return std::move(ran).in(cat("noise of nodes: ", feed->batch_text(b)));
     for (size_t i = 0; i < taps_.size(); ++i)

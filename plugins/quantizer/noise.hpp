@@ -12,6 +12,7 @@
 
 #include "assignment.hpp"
 #include "insertion.hpp"
+#include "padded.hpp"
 #include "scale.hpp"
 
 namespace tenon::quantizer {
@@ -31,12 +32,16 @@ struct NodeNoise {
 
 class Noise {
  public:
-  // params: one per group of the assignment. graph: outlives the assignment only.
+  // params: one per group of the assignment. graph: outlives the assignment only. padded: of the
+  // nodes' results.
   static Result<Noise> make(Graph graph,
                             const Assignment& assignment,
                             const std::vector<Params>& params,
                             const InsertionPlan& plan,
-                            const Selected& selected);
+                            const Selected& selected,
+                            Padded padded);
+  // What is measured of a node: the first of its results in float, or none.
+  static Value result_of(Node node);
   // Runs the float model once on all batches of the feed.
   Status measure(tn_ctx* ctx,
                  Feed* feed,
@@ -53,6 +58,7 @@ class Noise {
   OwnedGraph graph_;
   std::vector<NodeNoise> nodes_;
   std::vector<Tap> taps_;
+  Padded padded_;
   friend class NoiseBuilder;
 };
 

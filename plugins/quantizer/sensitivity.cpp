@@ -56,7 +56,12 @@ class Sensitivity : public CalibratedPass {
     TN_TRY(feed, Feed::make(ctx_, data_.data, graph, calibration_feed(data_)));
     TN_CHECK(check_ranges(assignment, graph));
     TN_TRY(ranges, ranges_of(ctx_, graph, assignment, &feed, plan_, cancel));
-    TN_TRY(noise, Noise::make(graph, assignment, ranges.params, insertion_, choices_.selected));
+    std::vector<Value> results;
+    for (const Decision& one : assignment.nodes())
+      if (Value result = Noise::result_of(one.node)) results.push_back(result);
+    TN_TRY(padded, Padded::find(graph, plan_.mask, results, &feed));
+    TN_TRY(noise, Noise::make(graph, assignment, ranges.params, insertion_, choices_.selected,
+                              std::move(padded)));
     TN_CHECK(noise.measure(ctx_, &feed, plan_.backends, cancel));
     std::vector<NodeNoise> nodes = noise.nodes();
     std::stable_sort(nodes.begin(), nodes.end(),

@@ -31,6 +31,6 @@ local small, report = model:apply("trainer.train", recipe.options("trainer.train
   data = train, validation = validation, loss = loss, optimizer = "adamw", rate = 1e-3, epochs = 3,
 }))
 local left = recipe.trained(model, small, unseen, labelled and (args.metric or "accuracy") or nil)
-local near = { before = tn.compare(teacher, model, unseen).snr_db, after = tn.compare(teacher, small, unseen).snr_db }
+local near = { before = tn.compare(teacher, model, unseen, { mask = args.mask }).snr_db, after = tn.compare(teacher, small, unseen, { mask = args.mask }).snr_db }
 recipe.save(small)
 return recipe.result(model, small, left, { history = report.history, snr_db_to_teacher = near })

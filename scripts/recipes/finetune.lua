@@ -11,6 +11,9 @@ end
 if not args.data then
   error("recipe finetune: --data: expected samples with labels (.npz, .npy, .csv or a folder of images)", 0)
 end
+if args.mask and not args.min_snr then
+  error("recipe finetune: option mask: expected --min-snr, for which outputs are compared, got none", 0)
+end
 
 local model = tn.load(args.model)
 local train, validation, unseen = recipe.parts(recipe.data())

@@ -4,7 +4,8 @@
 --   tenon optimize MODEL -o OUT --recipe int8 --data FILE [--set observer=mse] [--set 'skip=["a*"]'] [--min-snr 20]
 -- Without an observer it tries several, whose ranges come from one pass over the data, and keeps the one that leaves most signal to
 -- noise, before a last Softmax, on data that calibration has not seen. Each of `methods` is tried after that and kept where it leaves more there (smooth: 1 dB more);
--- those that change the float model are tried with all observers anew, as outliers that are gone ask for other ranges. So are the few layers of
+-- those that change the float model are tried with all observers anew, as outliers that are gone ask for other ranges. Products of two activations, as in
+-- attention, are taken into 8 bits where that leaves as much (within 0.25 dB): they are faster there. So are the few layers of
 -- which 8 bits leave next to nothing (`weak`) in float. Under a target (--min-snr, --max-drop) the layers that lose most stay in float, as few as
 -- possible. The model is then made once more from all data but those that it is judged on, which have chosen nothing.
 local tn = require "tenon"
@@ -13,7 +14,6 @@ local recipe = tn.recipe {
   name = "int8", passes = { "quantizer.static", "quantizer.smooth", "quantizer.equalize", "precision.widen" }, leave = "skip", floats = true,
   options = {
     methods = "tried in this order: any of smooth (kept from 1 dB on), equalize, stored (gptq of recurrent cells' weights), gptq, adaround, correct_bias, or none (smooth, stored, correct_bias)",
-    mask = { type = "string", description = "input of the model that is 0 at padding, such as attention_mask: methods leave rows of products there out" },
     weak = {
       type = "number", description = "layers that alone leave less than this SNR in dB stay in float, where that gains 3 dB (20; 0: none)",
     },
@@ -43,9 +43,6 @@ if args.observer or args.observer_options then
 end
 local methods = recipe.methods(args.methods or { "smooth", "stored", "correct_bias" },
   { "smooth", "equalize", "stored", "gptq", "adaround", "correct_bias" })
-if args.mask and (#methods == 0 or #methods == 1 and methods[1] == "equalize") then
-  error("recipe int8: option mask: expected methods that look at rows of products, got none with the other options", 0)
-end
 -- These change the float model, the others repair what has been rounded. What they have to gain (dB): smooth may put in a Mul.
 local is_float_pass, least_gain = { smooth = true, equalize = true }, { smooth = 1, equalize = 0 }
 
@@ -61,12 +58,12 @@ local function seeing(options)
 end
 
 -- What all candidates choose for a float model, from one pass: by the data to calibrate with, and by all but what is judged on.
-local function calibrated(source)
+local function calibrated(source, products)
   local observers = {}
   for _, one in ipairs(candidates) do
     observers[one.name] = { observer = one.observer or args.observer or "mse", options = one.observer_options or args.observer_options }
   end
-  local options = seeing({ data = calibration, more = whole ~= calibration and held or nil, observers = observers })
+  local options = seeing({ data = calibration, more = whole ~= calibration and held or nil, observers = observers, products = products })
   options.observer, options.observer_options, options.ranges = nil, nil, nil
   local _, report = source:apply("quantizer.calibrate", options)
   return report
@@ -92,7 +89,7 @@ end
 local function rounding(choice, data, which)
   local ranges = which and choice.ranges
   return {
-    data = data, observer = choice.observer, observer_options = choice.observer_options or nil,
+    data = data, observer = choice.observer, observer_options = choice.observer_options or nil, products = choice.products,
     ranges = ranges and (ranges[which] or ranges.ranges)[choice.name] or nil,
   }
 end
@@ -123,7 +120,7 @@ local function made(choice, data, which)
   return small, report
 end
 local function snr_of(small)
-  return tn.compare(model, small, held, { limit = args.limit or 64, layers = false }).snr_db or -math.huge
+  return tn.compare(model, small, held, { limit = args.limit or 64, layers = false, mask = args.mask }).snr_db or -math.huge
 end
 
 local choice, rows = { methods = {}, skip = {}, source = model }, {}
@@ -161,6 +158,21 @@ for _, method in ipairs(methods) do
   else -- it repairs the model at hand
     local small, is_changed = repaired(choice.model, method, choice.source, calibration)
     if is_changed then keep_if_better("+ " .. method, changed { methods = names }, 0, small) end
+  end
+end
+
+-- Whether a product of two activations is left in float that could be stored.
+local function has_products(small)
+  local _, report = small:apply("quantizer.macs", { data = calibration })
+  for _, one in ipairs(report.float) do
+    if one.of_activations then return true end
+  end
+  return false
+end
+if not args.products and has_products(choice.model) then
+  for _, products in ipairs({ "all", "scores" }) do
+    local with = changed { products = products, ranges = calibrated(choice.source, products) }
+    if not choice.products then keep_if_better("products: " .. products, with, -0.25) end
   end
 end
 
@@ -207,7 +219,7 @@ local near = tn.evaluate(best, unseen, { metric = "cosine", against = model, lim
 recipe.save(best)
 
 local result = {
-  output = args.output, observer = choice.name, methods = choice.methods, chosen_by = rows, weak = choice.skip, mixed = mixed, cosine = near.mean,
+  output = args.output, observer = choice.name, methods = choice.methods, products = choice.products, chosen_by = rows, weak = choice.skip, mixed = mixed, cosine = near.mean,
   cosine_min = near.min, snr_db = left.snr_db, outputs = left.outputs, weakest = left.weakest, drop = left.drop,
   judged_on = left.judged_on, bytes_before = model:bytes(), bytes_after = best:bytes(),
 }

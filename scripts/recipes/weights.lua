@@ -1,13 +1,15 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- weights: weights in 8 bits, or those of products in 4, computation in float: a smaller file.
 --   tenon optimize MODEL -o OUT --recipe weights [--data FILE] [--set bits=4] [--set 'skip=["head*"]']
--- 4 bits with data: rounded by what layers give on it (quantizer.gptq), judged on samples that the rounding has not seen.
+-- 4 bits with data: rounded by what layers give on it (quantizer.gptq), judged on samples that the rounding has not seen. Rounding shifts
+-- what layers give on average, and later layers add up such shifts: biases are corrected where that leaves more on samples that the
+-- correction has not seen.
 local tn = require "tenon"
 local recipe = tn.recipe {
   name = "weights", passes = { "quantizer.weights", "precision.widen" }, floats = true, leave = "skip",
   options = {
     gptq = { type = "boolean", description = "with bits=4 and --data: rounding by the layers' outputs; default true" },
-    mask = { type = "string", description = "of gptq: the input of the model that is 0 at padding, such as attention_mask" },
+    correct_bias = { type = "boolean", description = "with gptq: biases corrected (quantizer.correct_bias), where that leaves more; default true" },
   },
 }
 local args = tn.args
@@ -15,8 +17,8 @@ local data = not recipe.described and recipe.data()
 if args.gptq and (not data or tonumber(args.bits) ~= 4) then
   error("recipe weights: option gptq: expected bits=4 and samples to round by (--data), got " .. (data and "other bits" or "no --data"), 0)
 end
-if args.mask and (not data or tonumber(args.bits) ~= 4 or args.gptq == false) then
-  error("recipe weights: option mask: expected a run of quantizer.gptq (bits=4 and --data), which takes it, got none with the other options", 0)
+if args.correct_bias and (not data or tonumber(args.bits) ~= 4 or args.gptq == false) then
+  error("recipe weights: option correct_bias: expected weights rounded by data (bits=4, --data, gptq), got none with the other options", 0)
 end
 if recipe.described or not data or tonumber(args.bits) ~= 4 or args.gptq == false then
   return recipe.described or recipe.convert("quantizer.weights")
@@ -24,9 +26,19 @@ end
 
 local model = recipe.load()
 local plain = recipe.float_model(model)
-local _, _, unseen, seen = recipe.parts(data)
+local made, held, unseen, seen = recipe.parts(data)
 local small, report = plain:apply("quantizer.weights", recipe.options("quantizer.weights"))
 small = small:apply("quantizer.gptq", { data = seen, original = plain, mask = args.mask })
+local function corrected(by)
+  return small:apply("quantizer.correct_bias", { data = by, original = plain, mask = args.mask })
+end
+local function snr_of(one)
+  return tn.compare(plain, one, held, { limit = args.limit or 64, layers = false, mask = args.mask }).snr_db or -math.huge
+end
+local is_corrected = args.correct_bias ~= false and snr_of(corrected(made)) > snr_of(small)
+if is_corrected then small = corrected(seen) end
 local left = recipe.judge(plain, small, unseen)
 recipe.save(small)
-return recipe.result(model, small, left, recipe.stayed(report))
+local result = recipe.stayed(report)
+result.corrected_bias = is_corrected
+return recipe.result(model, small, left, result)

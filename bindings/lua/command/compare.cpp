@@ -25,6 +25,9 @@ Action declare_compare(CLI::App& app, const Tool& tool) {
       ->capture_default_str();
   app.add_option("--batch", flags->choice.batch, "batch size (default: the model's, or 32)")
       ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--mask", flags->choice.mask,
+                 "input of the models that is 0 at padding: positions there are not compared")
+      ->type_name("INPUT");
   flags->run.add(&app);
   flags->json.add(&app);
   return [flags, &tool] {

@@ -115,7 +115,7 @@ int bench(lua_State* state) {
   return 1;
 }
 
-// tn.compare(a, b, data, {limit = 64, layers = false, backend = "reference"})
+// tn.compare(a, b, data, {limit = 64, layers = false, mask = "attention_mask"})
 int compare(lua_State* state) {
   Model& a = object_argument<Model>(state, 1, "tn.compare");
   Model& b = object_argument<Model>(state, 2, "tn.compare");
@@ -126,6 +126,7 @@ int compare(lua_State* state) {
   choice.batch = static_cast<uint64_t>(given.integer("batch", 0));
   choice.limit = static_cast<uint64_t>(given.integer("limit", 64));
   choice.layers = given.take("layers") != Json(false);
+  choice.mask = given.text("mask", "");
   given.finish();
   push_json(state, cxx::compare(a, b, data, choice));
   return 1;

@@ -21,7 +21,6 @@ import sys
 import tempfile
 
 import numpy as np
-import onnx
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 from quantizer_cases import CASES, Case, Missing, Scores
 from quantizer_macs import integer_macs, session_of
@@ -105,7 +104,7 @@ def rows(case: Case, folder: pathlib.Path, args):
             "decisions %": f"{100 * same.mean():.2f}" if len(same) else "",
             "task %": f"{100 * found.task.mean():.2f}" if found.task is not None else "",
             "MB": f"{os.path.getsize(report['file']) / 1e6:.3f}",
-            "int8 MACs %": f"{100 * integer_macs(onnx.load(report['file']), feeds[0]):.1f}",
+            "int8 MACs %": f"{100 * integer_macs(report['file'], feeds[0])['share']:.1f}",
             "CPU s": f"{report['cpu_seconds']:.1f}",
             "chosen": report.get("chosen", ""),
         }
@@ -139,6 +138,7 @@ def main(argv=None) -> int:
     parser.add_argument("--work", type=pathlib.Path, help="keeps the files here")
     parser.add_argument("--json", type=pathlib.Path, help="rows go there as well")
     args = parser.parse_args(argv)
+    sys.path.insert(0, str(args.build / "python"))  # quantizer_macs imports tenon
     all_rows = []
     print(line(COLUMNS) + "\n" + line(["---"] * len(COLUMNS)), flush=True)
     with tempfile.TemporaryDirectory() as temporary:

@@ -270,3 +270,52 @@ def test_each_observer_that_is_tried_has_options_of_its_own(
 
     tried = {row["choice"]: row["SNR dB"] for row in result["chosen_by"]}
     assert len(tried) == 5 and tried[better] > tried["minmax"] + 5
+
+
+def attention(folder: Path) -> Path:
+    """One head over 6 steps."""
+    seeded = np.random.default_rng(3)
+    steps, wide = 6, 16
+    weights = {name: seeded.standard_normal((wide, wide)) / 4 for name in ("wq", "wk", "wv", "wo")}
+    nodes = [
+        helper.make_node("MatMul", ["x", "wq"], ["q"], "query"),
+        helper.make_node("MatMul", ["x", "wk"], ["k"], "key"),
+        helper.make_node("MatMul", ["x", "wv"], ["v"], "value"),
+        helper.make_node("Transpose", ["k"], ["kt"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["q", "kt"], ["s"], "scores"),
+        helper.make_node("Softmax", ["s"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "v"], ["c"], "context"),
+        helper.make_node("MatMul", ["c", "wo"], ["y"], "out"),
+    ]
+    shape = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["N", steps, wide]) for n in "xy"]
+    constants = [numpy_helper.from_array(w.astype("f"), name) for name, w in weights.items()]
+    graph = helper.make_graph(nodes, "g", shape[:1], shape[1:], constants)
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(
+        helper.make_model(graph, opset_imports=opset, ir_version=8), folder / "classifier.onnx"
+    )
+    return data(folder, 160, x=seeded.standard_normal((160, steps, wide)).astype("f"))
+
+
+@pytest.mark.parametrize("bits", [3, 8])
+def test_products_of_activations_are_stored_where_that_leaves_as_much(
+    tmp_path: Path, bits: int
+) -> None:
+    """It does behind weights of 3 bits, whose noise is much larger; not behind those of 8."""
+    samples = attention(tmp_path)
+    asked = ("--data", samples, "--json", "--set", "methods=none", "--set", "weak=0")
+    asked += ("--set", f"weight_bits={bits}")
+
+    result = report(optimize(tmp_path, *asked))
+    stored = [node.op_type for node in onnx.load(tmp_path / "small.onnx").graph.node]
+    off = report(optimize(tmp_path, *asked, "--set", "products=none"))
+
+    rows = {row["choice"]: row["SNR dB"] for row in result["chosen_by"]}
+    before = max(snr for name, snr in rows.items() if "products" not in name)
+    is_level = rows["products: all"] > before - 0.25
+    assert is_level == (bits == 3)
+    assert result.get("products") == ("all" if is_level else None)
+    assert ("products: scores" in rows) == (not is_level)
+    assert not any("products" in row["choice"] for row in off["chosen_by"])
+    # That of x and c, and of what the products read.
+    assert (stored.count("QuantizeLinear") > 2) == is_level

@@ -119,6 +119,8 @@ def test_products_in_4_bits_are_rounded_by_what_layers_give(tmp_path: Path) -> N
     plain = report(optimize(tmp_path, *four, "--set", "gptq=false", recipe="weights"))
     assert result["bytes_after"] == plain["bytes_after"] < 0.35 * result["bytes_before"]
     assert result["snr_db"] > plain["snr_db"] and result["judged_on"] == 32
+    rounded = report(optimize(tmp_path, *four, "--set", "correct_bias=false", recipe="weights"))
+    assert rounded["corrected_bias"] is False and isinstance(result["corrected_bias"], bool)
     codes = [
         one
         for one in onnx.load(tmp_path / "small.onnx").graph.initializer
@@ -255,9 +257,10 @@ def test_a_smaller_model_is_measured_and_refused(tmp_path: Path, recipe, setting
         ),
         ("decompose", ["methods=svd", "rank=2", "budget=0.5"], "option rank: expected no budget"),
         ("weights", ["gptq=true"], "option gptq: expected bits=4"),
-        ("weights", ["mask=x"], "option mask: expected a run of quantizer.gptq"),
-        ("int8", ["mask=x", "methods=none"], "option mask: expected methods that look at rows"),
+        ("weights", ["correct_bias=true"], "option correct_bias: expected weights rounded by"),
+        ("weights", ["mask=m"], "option mask: expected an input of the model (x), got 'm'"),
         ("int8", ["mask=m"], "option mask: expected an input of the model (x), got 'm'"),
+        ("finetune", ["mask=x"], "option mask: expected --min-snr, for which outputs are"),
         ("distil", ["teacher=5"], "option teacher: expected a text, got 5"),
         ("distil", ["teacher=classifier.onnx", "loss=mse"], "option loss: the loss is distiller."),
     ],

@@ -160,3 +160,62 @@ def test_wanda_ranks_channels_that_no_weight_reads(tmp_path: Path) -> None:
     )
 
     assert np.asarray(pruned.constants()["w"]).shape[0] == UNITS
+
+
+def test_experts_are_pruned_through_their_equations(tmp_path: Path) -> None:
+    """A mixture of experts that each sample goes through at once, weighed by a gate: widths go in
+    front of the experts, inside of them and behind them; experts stay, as the gate mixes them."""
+    experts, wide, hidden = 3, 10, 12
+    nodes = [
+        helper.make_node("MatMul", ["x", "w0"], ["e"], "embed"),
+        helper.make_node("MatMul", ["e", "router"], ["scores"], "router"),
+        helper.make_node("Softmax", ["scores"], ["gate"], axis=-1),
+        helper.make_node("Einsum", ["e", "up"], ["u"], "up", equation="bsd,edf->bsef"),
+        helper.make_node("Add", ["u", "shift"], ["s"]),
+        helper.make_node("Relu", ["s"], ["h"]),
+        helper.make_node("Einsum", ["h", "down"], ["d"], "down", equation="...ef, efd -> ...ed"),
+        helper.make_node("Einsum", ["d", "gate"], ["m"], "mix", equation="bsed,bse->bsd"),
+        helper.make_node("MatMul", ["m", "out"], ["y"], "head"),
+    ]
+    constants = [
+        constant("w0", random(WIDE, wide)),
+        constant("router", random(wide, experts, seed=2)),
+        constant("up", random(experts, wide, hidden, seed=3)),
+        constant("shift", random(experts, hidden, seed=4)),
+        constant("down", random(experts, hidden, wide, seed=5)),
+        constant("out", random(wide, 3, seed=6)),
+    ]
+    shapes = [info("x", ["N", STEPS, WIDE])], [info("y", ["N", STEPS, 3])]
+    model = ran(tmp_path, model_of(nodes, *shapes, constants))
+
+    report = check(model, random(4, STEPS, WIDE, seed=7))
+
+    assert {one["layer"]: one["channels"] for one in report["groups"]} == {
+        "embed": wide, "up": hidden, "down": wide,
+    }  # fmt: skip
+    assert any("mixes its entries" in one["why"] for one in report["barriers"])
+    # Products of experts count, before and after: x w0, router, up, down, mix, head.
+    each = WIDE * wide + wide * experts + 2 * experts * wide * hidden + experts * wide + wide * 3
+    assert report["macs"]["before"] == STEPS * each
+    assert report["macs"]["after"] < 0.3 * report["macs"]["before"]
+
+
+@pytest.mark.parametrize("equation", ["bsd,df->bs", "bsd,sd->bd"])
+def test_what_an_equation_sums_alone_stays(tmp_path: Path, equation: str) -> None:
+    """f, of the weight alone, or s, of the samples: a sum over the whole axis."""
+    weight = random(UNITS, 4, seed=2) if equation.endswith("bs") else random(STEPS, UNITS, seed=2)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w0"], ["e"], "embed"),
+        helper.make_node("Einsum", ["e", "w"], ["m"], "sum", equation=equation),
+        helper.make_node("Relu", ["m"], ["y"]),
+    ]
+    constants = [constant("w0", random(WIDE, UNITS)), constant("w", weight)]
+    sizes = ["N", STEPS] if equation.endswith("bs") else ["N", UNITS]
+    shapes = [info("x", ["N", STEPS, WIDE])], [info("y", sizes)]
+    model = ran(tmp_path, model_of(nodes, *shapes, constants))
+    if equation.endswith("bd"):  # its width is that of the output
+        with pytest.raises(tenon.TenonError, match="it is of the model's output y"):
+            model.apply("pruner.structured", ratio=0.5)
+        return
+    report = check(model, random(4, STEPS, WIDE, seed=7))
+    assert [one["layer"] for one in report["groups"]] == ["embed"]

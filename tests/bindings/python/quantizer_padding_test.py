@@ -106,3 +106,99 @@ def test_a_mask_that_is_no_input(model, tmp_path: Path, name: str) -> None:
 def test_a_mask_of_other_axes(model, tmp_path: Path, made, name: str) -> None:
     with pytest.raises(tenon.TenonError, match="which covers none of the layers"):
         made(name, model, data=sequences(tmp_path, PADDED), mask="x")
+
+
+def observed(name: str, model: tenon.Model, **data):
+    """What a report says of ranges or of noise, as numbers by a name."""
+    if name == "calibrate":
+        observers = {"m": {"observer": "mse"}, "p": {"observer": "percentile"}}
+        report = model.apply("quantizer.calibrate", observers=observers, **data).report
+        return {
+            f"{by} {value}": ends
+            for by, all_ in report["ranges"].items()
+            for value, ends in all_.items()
+        }
+    if name == "sensitivity":
+        layers = model.apply("quantizer.sensitivity", **data).report["layers"]
+        keys = ("noise", "weights_snr_db", "activations_snr_db")
+        return {one["node"]: [one[key] for key in keys] for one in layers}
+    values = model.apply(f"quantizer.{name}", **data).report["values"]
+    return {one["name"]: [one["low"], one["high"], one["scale"]] for one in values}
+
+
+def flattened(folder: Path) -> tenon.Model:
+    """x [N, L, 8] as [N * L, 8] -> 3 numbers: as an exporter writes a product."""
+    rng = np.random.default_rng(1)
+    weights = [
+        constant("w", rng.standard_normal((WIDTH, 3)).astype("f")),
+        constant("b", rng.standard_normal(3).astype("f")),
+        constant("rows", np.array([-1, WIDTH], np.int64)),
+        constant("late", np.array([2], np.int64)),
+        constant("none", np.float32(0)),
+    ]
+    nodes = [
+        helper.make_node("Reshape", ["x", "rows"], ["flat"]),
+        helper.make_node("Gemm", ["flat", "w", "b"], ["p"], "fc"),
+        helper.make_node("Shape", ["mask"], ["lead"]),
+        helper.make_node("Concat", ["lead", "minus"], ["dims"], axis=0),
+        helper.make_node("Reshape", ["p", "dims"], ["back"]),
+        helper.make_node("Unsqueeze", ["mask", "late"], ["column"]),
+        helper.make_node("Cast", ["column"], ["counts"], to=TensorProto.BOOL),
+        helper.make_node("Where", ["counts", "back", "none"], ["y"]),
+    ]
+    weights.append(constant("minus", np.array([-1], np.int64)))
+    inputs = [info("mask", ["N", "L"], TensorProto.INT64), info("x", ["N", "L", WIDTH])]
+    return ran(folder, model_of(nodes, inputs, [info("y", ["N", "L", 3])], weights))
+
+
+@pytest.mark.parametrize("is_flat", [False, True])
+@pytest.mark.parametrize("name", ["static", "qat", "calibrate", "sensitivity"])
+def test_ranges_and_noise_are_those_without_padding(model, tmp_path: Path, name, is_flat) -> None:
+    model = flattened(tmp_path) if is_flat else model
+    how = {"samples": SAMPLES, "backend": "reference"}
+    bare = observed(name, model, data=sequences(tmp_path, LENGTH), **how)
+    padded = sequences(tmp_path, PADDED)
+    masked = observed(name, model, data=padded, mask="mask", **how)
+    everything = observed(name, model, data=padded, **how)
+
+    assert bare.keys() == masked.keys()
+    for key, numbers in bare.items():
+        np.testing.assert_allclose(masked[key], numbers, rtol=1e-4, err_msg=key)
+    assert any(not np.allclose(everything[key], bare[key], rtol=1e-3) for key in bare)
+
+
+@pytest.mark.parametrize("name", ["gptq", "correct_bias"])
+def test_rows_of_all_entries_are_covered(tmp_path: Path, name: str) -> None:
+    model = flattened(tmp_path)
+    ranges = {"flat": [-100, 100]}
+    made = {}
+    for key, length, mask in (("bare", LENGTH, {}), ("masked", PADDED, {"mask": "mask"})):
+        data = sequences(tmp_path, length)
+        small = model.apply("quantizer.static", data=data, samples=8, ranges=ranges)
+        how = {"original": model, "samples": SAMPLES, "backend": "reference"}
+        made[key] = small.apply(f"quantizer.{name}", data=data, **how, **mask).constants()
+    for key, numbers in made["bare"].items():
+        np.testing.assert_allclose(made["masked"][key], numbers, rtol=1e-5, atol=1e-6, err_msg=key)
+
+
+def test_what_is_compared_has_no_padding(model, tmp_path: Path) -> None:
+    small = model.apply("quantizer.weights", bits=4, group=8)
+    found = {}
+    for key, length, mask in (
+        ("bare", LENGTH, {}),
+        ("masked", PADDED, {"mask": "mask"}),
+        ("all", PADDED, {}),
+    ):
+        how = {"data": sequences(tmp_path, length), "with": small, "batch": 7, **mask}
+        layers = model.apply("metrics.compare", **how).report["layers"]
+        found[key] = {one["value"]: [one["snr_db"], one["cosine"]] for one in layers}
+    assert {"p1", "s2"} <= found["bare"].keys()
+    for value, numbers in found["bare"].items():
+        np.testing.assert_allclose(found["masked"][value], numbers, rtol=1e-5, err_msg=value)
+    assert abs(found["all"]["p1"][0] - found["bare"]["p1"][0]) > 0.1
+
+
+@pytest.mark.parametrize("name", ["static", "sensitivity"])
+def test_calibration_with_a_mask_of_other_axes(model, tmp_path: Path, name: str) -> None:
+    with pytest.raises(tenon.TenonError, match="which covers none of the layers"):
+        model.apply(f"quantizer.{name}", data=sequences(tmp_path, PADDED), mask="x")

@@ -155,7 +155,7 @@ constexpr Wrong kWrong[] = {
     {recompute, "cheap cheap", "column 7: expected end of text, got 'cheap'"},
     {coupling, "conct axis=axis",
      "column 1: expected one of same, concat, split, slice, permute, pad, scale, gather, reduce, "
-     "shape, matrices, view, attention, recurrent, got 'conct'"},
+     "shape, matrices, view, attention, recurrent, equation, got 'conct'"},
     {coupling, "concat axs=axis", "column 8: expected one of axis, got 'axs'"},
     {coupling, "concat axis=along", "column 13: expected an attribute of the row, got 'along'"},
     {coupling, "concat axis=axis axis=1", "column 18: expected end of text, got 'axis'"},

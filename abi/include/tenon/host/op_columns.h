@@ -62,7 +62,6 @@ typedef struct tn_cast_rule { /* FROZEN */
 #define TN_RECOMPUTE_FUSIBLE 1u
 #define TN_RECOMPUTE_EXPENSIVE 2u
 #define TN_RECOMPUTE_NEVER 3u
-
 /* families of couplings; none: axes say it, or it is not stated */
 #define TN_COUPLING_NONE 0u
 #define TN_COUPLING_SAME 1u
@@ -79,6 +78,7 @@ typedef struct tn_cast_rule { /* FROZEN */
 #define TN_COUPLING_VIEW 12u
 #define TN_COUPLING_ATTENTION 13u
 #define TN_COUPLING_RECURRENT 14u
+#define TN_COUPLING_EQUATION 15u
 
 typedef struct tn_coupling_key { /* FROZEN */
   tn_str key;

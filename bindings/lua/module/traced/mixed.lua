@@ -15,7 +15,7 @@ local function target_of(args, whole, data)
   end
   return {
     name = "min_snr", unit = "dB",
-    measure = function(model) return tn.compare(whole, model, data, { limit = args.limit or 64, layers = false }).snr_db or -math.huge end,
+    measure = function(model) return tn.compare(whole, model, data, { limit = args.limit or 64, layers = false, mask = args.mask }).snr_db or -math.huge end,
     least = args.min_snr, text = function(found) return string.format("%.1f dB", found) end, wanted = string.format("%g dB", args.min_snr),
   }
 end

@@ -12,6 +12,7 @@ local judge_options = {
   min_snr = { type = "number", description = "least signal-to-noise ratio in dB; below it nothing is written" },
   max_drop = { type = "number", description = "largest drop of the metric; beyond it nothing is written" },
   metric = { type = "string", description = "metric of max_drop (accuracy)" },
+  mask = { type = "string", description = "input of the model that is 0 at padding, such as attention_mask: positions there do not count" },
   metadata = { type = "boolean", description = "keep what an exporter has noted at nodes, in files of ONNX (false)" },
 }
 
@@ -74,10 +75,10 @@ local function judged(spec, args, before, after, data)
     end
   end
   if not data then return {} end
-  local compared = tn.compare(before, after, data, { limit = args.limit or 64, layers = false })
+  local compared = tn.compare(before, after, data, { limit = args.limit or 64, layers = false, mask = args.mask })
   local is_asked = args.min_snr and not ((compared.snr_db or -1e9) >= args.min_snr) or args.max_drop
   if is_asked or (compared.snr_db or 1e9) < low_snr then -- only then somebody asks which layers lose it
-    compared = tn.compare(before, after, data, { limit = args.limit or 64 })
+    compared = tn.compare(before, after, data, { limit = args.limit or 64, mask = args.mask })
   end
   local weakest, quoted = weakest_of(compared)
   local result = { snr_db = compared.snr_db, outputs = compared.outputs, weakest = weakest, judged_on = compared.samples }
@@ -101,7 +102,7 @@ end
 -- The same for a model that was trained, whose numbers are to change: the metric before and after. Raises an error where it falls
 -- by more than max_drop, or the signal to noise against the model before is less than an asked min_snr.
 local function trained(spec, args, before, after, data, metric)
-  local result = args.min_snr and judged(spec, { min_snr = args.min_snr, limit = args.limit }, before, after, data) or { judged_on = #data }
+  local result = args.min_snr and judged(spec, { min_snr = args.min_snr, limit = args.limit, mask = args.mask }, before, after, data) or { judged_on = #data }
   if not metric then return result end
   local was, is = measured(metric, before, before, data), measured(metric, after, before, data)
   result.metric, result.before, result.after = metric, was.value, is.value
@@ -255,8 +256,10 @@ function tn.recipe(spec)
     used[key] = true
     if given[key] ~= nil then refuse_kind(spec.name, key, option, given[key]) end
   end
-  if given.limit and not args.data then
-    error(("recipe %s: option limit: expected samples to compare models on, got no --data"):format(spec.name), 0)
+  for _, key in ipairs({ "limit", "mask" }) do
+    if given[key] and not args.data then
+      error(("recipe %s: option %s: expected samples to compare models on, got no --data"):format(spec.name, key), 0)
+    end
   end
   if given.metric and not given.max_drop and not measures then
     error(("recipe %s: option metric: it is what --max-drop measures, and that is not given"):format(spec.name), 0)

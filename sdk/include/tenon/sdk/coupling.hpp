@@ -47,6 +47,11 @@ class Stated {
     tn_any any = node_.attr(view(at.attribute));
     return any.tag == TN_ANY_I64 ? std::vector<int64_t>{any.v.i} : ints_of(any);
   }
+  // Empty where the node lacks the attribute.
+  std::string_view text(std::string_view key) const {
+    const tn_coupling_key* at = find(key);
+    return at && at->input < 0 ? node_.attr_text(view(at->attribute)) : std::string_view();
+  }
   int64_t integer(std::string_view key, int64_t fallback) const {
     auto all = ints(key);
     return all && all->size() == 1 ? all->front() : fallback;

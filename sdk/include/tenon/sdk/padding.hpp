@@ -21,21 +21,25 @@ class PaddingMask {
   static Result<PaddingMask> find(Graph model, const std::string& name);
   explicit operator bool() const { return input_ >= 0; }
 
-  // Of one batch, whose inputs are in the order of the model's.
-  Status read(std::span<const DLTensor> inputs);
-  // Whether padding shows in a value of this shape: its first axes are those of the mask.
+  // Of one batch, whose inputs are in the order of the model's, or of its first samples.
+  Status read(std::span<const DLTensor> inputs, uint64_t samples = 0);
+  // How many of the first axes of a value of this shape are the mask's: as they are, or as one axis
+  // of all entries, as products of matrices have them. 0: padding does not show in it.
+  size_t leading(std::span<const int64_t> dims) const;
+  // Whether padding shows in what a layer reads: it has an axis behind the mask's.
   bool covers(std::span<const int64_t> dims);
   // Those of `outer` positions of a value, over its first axes, that count: all where the mask does
   // not cover it.
   std::vector<int64_t> among(const DLTensor& value, int64_t outer);
   // How many of so many positions count in a value that the mask covers.
   int64_t counted(int64_t outer) const;
-  // A value that the mask covers, with zeros for padding.
-  Result<Value> cleared(EditView edit, Value x) const;
+  // A value that the mask covers with that many of its first axes, with zeros for padding.
+  Result<Value> cleared(EditView edit, Value x, size_t leading) const;
   // At the end: an error where it covered none of the values that were asked for.
   Status check_used() const;
 
  private:
+  friend class Counting;
   int64_t input_ = -1;
   std::string name_;
   std::vector<int64_t> dims_;
@@ -43,8 +47,20 @@ class PaddingMask {
   bool was_asked_ = false, was_used_ = false;
 };
 
+// A value without its padding: what counts lies one behind the other.
+class Counting {
+ public:
+  Counting(const PaddingMask& mask, const DLTensor& value);
+  const DLTensor& dl() const { return view_; }
+
+ private:
+  DLTensor view_;
+  std::vector<int64_t> dims_;
+  std::vector<char> room_;
+};
+
 #define TENON_MASK_OPTION \
-  R"("mask": {"type": "string", "description": "input of the model that is 0 at padding, such as attention_mask: rows of products there do not count"})"
+  R"("mask": {"type": "string", "description": "input of the model that is 0 at padding, such as attention_mask: positions there do not count"})"
 
 // ---- definitions
 
@@ -63,7 +79,7 @@ inline Result<PaddingMask> PaddingMask::find(Graph model, const std::string& nam
   return out;
 }
 
-inline Status PaddingMask::read(std::span<const DLTensor> inputs) {
+inline Status PaddingMask::read(std::span<const DLTensor> inputs, uint64_t samples) {
   if (input_ < 0) return {};
   const DLTensor& mask = inputs[static_cast<size_t>(input_)];
   TN_TRY(numbers, numbers_as<double>(mask));
@@ -71,12 +87,22 @@ inline Status PaddingMask::read(std::span<const DLTensor> inputs) {
   counts_.clear();
   for (double number : numbers)
     counts_.push_back(number != 0);
+  if (samples == 0 || dims_.empty() || static_cast<int64_t>(samples) >= dims_[0]) return {};
+  counts_.resize(counts_.size() / static_cast<size_t>(dims_[0]) * samples);
+  dims_[0] = static_cast<int64_t>(samples);
   return {};
 }
 
+inline size_t PaddingMask::leading(std::span<const int64_t> dims) const {
+  if (counts_.empty() || dims_.empty() || dims.empty()) return 0;
+  if (dims.size() >= dims_.size() && std::ranges::equal(dims_, dims.first(dims_.size())))
+    return dims_.size();
+  return dims[0] == static_cast<int64_t>(counts_.size()) ? 1 : 0;
+}
+
 inline bool PaddingMask::covers(std::span<const int64_t> dims) {
-  const bool does = !dims_.empty() && dims.size() > dims_.size() &&
-                    std::equal(dims_.begin(), dims_.end(), dims.begin());
+  const size_t axes = leading(dims);
+  const bool does = axes > 0 && dims.size() > axes;
   was_asked_ = true;
   was_used_ = was_used_ || does;
   return does;
@@ -97,15 +123,38 @@ inline int64_t PaddingMask::counted(int64_t outer) const {
   return outer / count * std::ranges::count(counts_, 1);
 }
 
-inline Result<Value> PaddingMask::cleared(EditView edit, Value x) const {
-  std::vector<int64_t> axes(x.type().rank() - dims_.size());
-  std::iota(axes.begin(), axes.end(), static_cast<int64_t>(dims_.size()));
+inline Result<Value> PaddingMask::cleared(EditView edit, Value x, size_t leading) const {
   TN_TRY(counts, edit.op("Cast", {edit.graph().inputs()[static_cast<size_t>(input_)]},
                          {{"to", any_dtype(TN_BOOL)}}));
+  Value wide = counts;
+  if (leading < dims_.size()) {
+    TN_TRY(whole, edit.ints({-1}));
+    TN_TRY(flat, edit.op("Reshape", {wide, whole}));
+    wide = flat;
+  }
+  std::vector<int64_t> axes(x.type().rank() - leading);
+  std::iota(axes.begin(), axes.end(), static_cast<int64_t>(leading));
   TN_TRY(late, edit.ints(axes));
-  TN_TRY(wide, edit.op("Unsqueeze", {counts, late}));
+  TN_TRY(seen, edit.op("Unsqueeze", {wide, late}));
   TN_TRY(zero, edit.constant<float>(TN_F32, {}, std::vector<float>{0}));
-  return edit.op("Where", {wide, x, zero});
+  return edit.op("Where", {seen, x, zero});
+}
+
+inline Counting::Counting(const PaddingMask& mask, const DLTensor& value) : view_(value) {
+  const size_t axes = mask.leading(shape_of(value));
+  if (axes == 0) return;
+  const std::vector<char>& counts = mask.counts_;
+  const size_t each = bytes_of(dtype_of(value), element_count(value)) / counts.size();
+  const auto* from = data_of<const char>(value);
+  for (size_t i = 0; i < counts.size(); ++i)
+    if (counts[i]) room_.insert(room_.end(), from + i * each, from + (i + 1) * each);
+  dims_ = {std::ranges::count(counts, 1)};
+  dims_.insert(dims_.end(), value.shape + axes, value.shape + value.ndim);
+  view_.data = room_.data();
+  view_.byte_offset = 0;
+  view_.ndim = static_cast<int32_t>(dims_.size());
+  view_.shape = dims_.data();
+  view_.strides = nullptr;
 }
 
 inline Status PaddingMask::check_used() const {

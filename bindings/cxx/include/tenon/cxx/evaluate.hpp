@@ -25,6 +25,7 @@ struct CompareChoice {
   uint64_t batch = 0;
   uint64_t limit = 64;
   bool layers = true;  // false: the outputs alone
+  std::string mask;    // the input that is 0 at padding, which is not compared
 };
 
 namespace detail {
@@ -71,6 +72,7 @@ inline Json compare(const Model& a, const Model& b, const Dataset& data, const C
               {"layers", how.layers},
               {"limit", how.limit}};
   if (how.batch) values["batch"] = how.batch;
+  if (!how.mask.empty()) values["mask"] = how.mask;
   return detail::report_of(a, "metrics.compare", data, values, "with", &b);
 }
 

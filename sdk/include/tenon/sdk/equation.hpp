@@ -1,25 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "einsum_equation.hpp"
+#pragma once
+// The equation of an Einsum as labels by axis; "..." gets labels of its own, aligned at the right.
+// Which attribute of a node holds one is said by the family `equation` of its row's coupling.
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
-namespace tenon::ops {
-namespace {
+#include "tenon/sdk/status.hpp"
 
-Status bad_equation(std::string_view text, std::string_view why) {
+namespace tenon {
+
+struct Equation {
+  using Labels = std::vector<int>;
+  static constexpr int kEllipsis = 256;  // this one and up: what "..." stands for, from the right
+
+  std::vector<Labels> inputs;
+  Labels output;
+};
+
+// ranks: of the operands.
+Result<Equation> parse_equation(std::string_view text, const std::vector<size_t>& ranks);
+
+// ---- definitions
+
+namespace detail {
+
+inline Status bad_equation(std::string_view text, std::string_view why) {
   return invalid(cat("equation '", text, "': ", why));
 }
 
 // One operand's labels. rank: of the tensor, or nothing for the output, which takes all of
 // `widest`.
-Result<Labels> operand_labels(std::string_view equation,
-                              std::string_view term,
-                              std::optional<size_t> rank,
-                              int& widest) {
-  Labels out;
+inline Result<Equation::Labels> operand_labels(std::string_view equation,
+                                               std::string_view term,
+                                               std::optional<size_t> rank,
+                                               int& widest) {
+  Equation::Labels out;
   size_t letters = 0;
   for (char c : term)
     letters += c != '.';
@@ -35,7 +56,7 @@ Result<Labels> operand_labels(std::string_view equation,
       int n = rank ? static_cast<int>(*rank - letters) : widest;
       widest = std::max(widest, n);
       for (int k = n; k-- > 0;)
-        out.push_back(kEllipsis + k);
+        out.push_back(Equation::kEllipsis + k);
     } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
       out.push_back(c);
     } else {
@@ -48,9 +69,9 @@ Result<Labels> operand_labels(std::string_view equation,
   return out;
 }
 
-}  // namespace
+}  // namespace detail
 
-Result<Equation> parse_equation(std::string_view given, const std::vector<size_t>& ranks) {
+inline Result<Equation> parse_equation(std::string_view given, const std::vector<size_t>& ranks) {
   std::string text(given);
   text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
   size_t arrow = text.find("->");
@@ -63,33 +84,36 @@ Result<Equation> parse_equation(std::string_view given, const std::vector<size_t
       terms.back() += c;
   }
   if (terms.size() != ranks.size())
-    return bad_equation(given, cat("expected ", ranks.size(), " operands, got ", terms.size()));
+    return detail::bad_equation(given,
+                                cat("expected ", ranks.size(), " operands, got ", terms.size()));
   Equation out;
   int widest = 0;
   for (size_t i = 0; i < terms.size(); ++i) {
-    TN_TRY(labels, operand_labels(given, terms[i], ranks[i], widest));
+    TN_TRY(labels, detail::operand_labels(given, terms[i], ranks[i], widest));
     out.inputs.push_back(labels);
   }
   if (arrow != text.npos) {
-    TN_TRY(labels, operand_labels(given, std::string_view(text).substr(arrow + 2), {}, widest));
+    TN_TRY(labels,
+           detail::operand_labels(given, std::string_view(text).substr(arrow + 2), {}, widest));
     out.output = labels;
   } else {  // "...", then what stands once, by the alphabet
     std::map<int, int> times;
-    for (const Labels& labels : out.inputs)
+    for (const Equation::Labels& labels : out.inputs)
       for (int label : labels)
         ++times[label];
     for (int k = widest; k-- > 0;)
-      out.output.push_back(kEllipsis + k);
+      out.output.push_back(Equation::kEllipsis + k);
     for (auto [label, n] : times)
-      if (n == 1 && label < kEllipsis) out.output.push_back(label);
+      if (n == 1 && label < Equation::kEllipsis) out.output.push_back(label);
   }
   std::set<int> known, used;
-  for (const Labels& labels : out.inputs)
+  for (const Equation::Labels& labels : out.inputs)
     known.insert(labels.begin(), labels.end());
   for (int label : out.output)
     if (!known.count(label) || !used.insert(label).second)
-      return bad_equation(given, "expected each label of the output once, and in some operand");
+      return detail::bad_equation(given,
+                                  "expected each label of the output once, and in some operand");
   return out;
 }
 
-}  // namespace tenon::ops
+}  // namespace tenon
