@@ -29,7 +29,8 @@ Value gathered(const Value& x, const std::vector<int64_t>& axes) {
 
 // The first k of the last axis, from below or from above; in order, or as they come.
 Value first(const Value& x, int64_t k, bool from_above, bool in_order) {
-  const Json attributes = {{"axis", -1}, {"largest", from_above ? 1 : 0}, {"sorted", in_order ? 1 : 0}};
+  const Json attributes = {
+      {"axis", -1}, {"largest", from_above ? 1 : 0}, {"sorted", in_order ? 1 : 0}};
   return x.graph->nodes("TopK", std::vector<Value>{x, x.graph->integers({{k}})}, attributes, 2)[0];
 }
 
@@ -51,8 +52,8 @@ Between selected(const Value& x, double q) {
   const int64_t upper = std::min(lower + 1, n - 1);
   const bool from_above = n - lower < upper + 1;
   const int64_t side = from_above ? n - lower : upper + 1;
-  const Value innermost = first(first(x, side, from_above, false), std::min<int64_t>(2, side),
-                                !from_above, true);
+  const Value innermost =
+      first(first(x, side, from_above, false), std::min<int64_t>(2, side), !from_above, true);
   const Value outer = taken(innermost, x.graph->number(upper > lower ? 1 : 0, TN_I64));
   const Value inner = taken(innermost, x.graph->number(0, TN_I64));
   const Value part = x.graph->number(at - static_cast<double>(lower), x.dtype);
@@ -79,8 +80,7 @@ Value quantile(const Value& x,
                const std::vector<int64_t>& axes,
                bool keeps) {
   Value made = found.from + (found.to - found.from) * found.part;
-  const Value has_nan =
-      node("IsNaN", {reduce("ReduceMax", x, {x.rank() - 1}, of_vector)});
+  const Value has_nan = node("IsNaN", {reduce("ReduceMax", x, {x.rank() - 1}, of_vector)});
   made = where(has_nan, x.graph->number(std::numeric_limits<double>::quiet_NaN(), x.dtype), made);
   if (of_vector) {
     std::vector<int64_t> order = {made.rank() - 1};

@@ -45,7 +45,7 @@ def _expect(wanted: tuple[Any, list[Value]], got: tuple[Any, list[Value]], what:
 _Body = tuple[Trace, tuple[Any, list[Value]], tuple[Any, list[Value]]]
 
 
-def _settled(
+def _steady(
     init: Any, body: Callable[[Any, list[Value]], _Body], what: str, beside: Sequence[Value] = ()
 ) -> tuple[Any, list[Value], _Body]:
     """The structure and the states that a loop begins with, and what body(structure, states) gives.
@@ -64,20 +64,20 @@ def _settled(
     try:
         states, made = attempt()
         met = [*beside, *states, *made[1][1], *made[2][1], *made[0].captured]
-        is_settled = not floats or all(x.dtype != "float64" for x in met)
+        is_steady = not floats or all(x.dtype != "float64" for x in met)
     except ArgumentError as error:  # a loop inside may want what float32 is not
         if not floats:
             raise
-        failed, is_settled = error, False
+        failed, is_steady = error, False
     wanted = floats
-    while not is_settled:
+    while not is_steady:
         doubles = wanted
         try:
             states, made = attempt()
         except ArgumentError as error:
             raise failed or error from None
         wanted = doubles & {i for i, x in enumerate(made[1][1]) if x.dtype == "float64"}
-        is_settled = wanted == doubles
+        is_steady = wanted == doubles
     _expect((structure, states), made[1], f"{what}: state after a step")
     return structure, states, made
 
@@ -140,7 +140,7 @@ def while_loop(condition: Function, body: Function, init: Any, /) -> Any:
             again = _plain(condition)(tree.unflatten(new[0], iter(new[1])))
             return inner, new, ((), [_truth(again, "while_loop: condition")])
 
-    structure, states, (inner, (_, new), (_, going)) = _settled(init, step, "while_loop")
+    structure, states, (inner, (_, new), (_, going)) = _steady(init, step, "while_loop")
     first = _truth(_plain(condition)(tree.unflatten(structure, iter(states))), "while_loop")
     inner.finish([*going, *new])
     made = _node("Loop", [None, first, *states], {"body": inner}, outputs=len(states))
@@ -159,7 +159,7 @@ def _loop(steps: Value, step: Function, init: Any, who: str) -> tuple[Any, Any]:
             going[:] = [as_value(True)]
             return inner, _values(state), _values(more)
 
-    structure, states, (inner, (_, new), (stacks, more)) = _settled(init, body, who)
+    structure, states, (inner, (_, new), (stacks, more)) = _steady(init, body, who)
     if not new and not more:
         raise ArgumentError(f"{users_line()}: {who}: expected a state or results, got neither")
     inner.finish([*going, *new, *more])
@@ -211,7 +211,7 @@ def scan(
                 raise ArgumentError(f"{users_line()}: scan: expected f to give (state, y)")
             return inner, _values(result[0]), _values(result[1])
 
-    structure, states, (inner, (_, new), (stacks, more)) = _settled(init, body, "scan", given)
+    structure, states, (inner, (_, new), (stacks, more)) = _steady(init, body, "scan", given)
     inner.finish([*new, *more])
     made = _node(
         "Scan",

@@ -18,16 +18,11 @@ struct KindRow {
   ExactReduction kind;
 };
 constexpr KindRow kKinds[] = {
-    {"ReduceSum", ExactReduction::kSum},
-    {"ReduceMean", ExactReduction::kMean},
-    {"ReduceMax", ExactReduction::kMax},
-    {"ReduceMin", ExactReduction::kMin},
-    {"ReduceProd", ExactReduction::kProd},
-    {"ReduceL1", ExactReduction::kL1},
-    {"ReduceL2", ExactReduction::kL2},
-    {"ReduceSumSquare", ExactReduction::kSumSquare},
-    {"ReduceLogSum", ExactReduction::kLogSum},
-    {"ReduceLogSumExp", ExactReduction::kLogSumExp},
+    {"ReduceSum", ExactReduction::kSum},       {"ReduceMean", ExactReduction::kMean},
+    {"ReduceMax", ExactReduction::kMax},       {"ReduceMin", ExactReduction::kMin},
+    {"ReduceProd", ExactReduction::kProd},     {"ReduceL1", ExactReduction::kL1},
+    {"ReduceL2", ExactReduction::kL2},         {"ReduceSumSquare", ExactReduction::kSumSquare},
+    {"ReduceLogSum", ExactReduction::kLogSum}, {"ReduceLogSumExp", ExactReduction::kLogSumExp},
 };
 
 struct Reduce {

@@ -77,7 +77,8 @@ LastKey<Key<T>> last_key(const RowKeys<T>& keys, int64_t n, int64_t k, Key<T>* r
   const int64_t at = k - n_before - 1;
   std::nth_element(room, room + at, room + n_kept);
   const Key<T> last = room[at];
-  const int64_t n_less = n_before + std::count_if(room, room + at, [&](auto x) { return x < last; });
+  const int64_t n_less =
+      n_before + std::count_if(room, room + at, [&](auto x) { return x < last; });
   return {last, k - n_less};
 }
 

@@ -38,7 +38,7 @@ using RealLoad = void (*)(const void* src, int64_t stride, int64_t n, double* ou
 using RealStore = void (*)(const double* from, int64_t n, void* dst);
 
 struct RealOps {
-  RealOp of[256];  // by TN_EXPR_*; null: no such instruction
+  RealOp of[256];                  // by TN_EXPR_*; null: no such instruction
   CompareOp<double> compare[256];  // null: no comparison
   // Null: not in vectors.
   RealLoad load[static_cast<int>(ElementType::kCount)];

@@ -44,9 +44,7 @@ class Product {
               : args.type == ElementType::kU64 ? ElementType::kI64
                                                : args.type) {}
 
-  int64_t n_blocks() const {
-    return blocks_of(args_.m, kExactRows) * blocks_of(args_.n, columns_);
-  }
+  int64_t n_blocks() const { return blocks_of(args_.m, kExactRows) * blocks_of(args_.n, columns_); }
 
   // Columns [column, column + columns) of the right operand; packed, they begin at a whole panel.
   ExactPack right(int64_t product, int64_t column, int64_t columns, bool is_packed) const {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tenon/expr.h"
+
 #include "tenon/wrapping.hpp"
 
 #include "kernel_table.h"
@@ -259,7 +260,8 @@ class LogSumExp {
     std::array<double, kExactTile> tile;
     const int64_t extent = args_.inner.extent(), stride = args_.inner.stride();
     for (int64_t i = 0; i < args_.inner.count;) {
-      const int64_t n = std::min({kExactTile, args_.inner.count - i, (i / extent + 1) * extent - i});
+      const int64_t n =
+          std::min({kExactTile, args_.inner.count - i, (i / extent + 1) * extent - i});
       const T* const from = static_cast<const T*>(args_.src) + at + args_.inner.offset(i);
       for (int64_t k = 0; k < n; ++k)
         tile[static_cast<size_t>(k)] = number_cast<double>(from[k * stride]);

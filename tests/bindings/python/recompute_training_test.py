@@ -53,7 +53,9 @@ def least(model, data, precision):
 
 def test_plain_kernels_give_the_same_bits_in_bf16(model, data):
     few = {name: x[:24] for name, x in data.items()}
-    runs = [trained(model, few, "bf16", budget, batch=8, backend="reference") for budget in (None, 0)]
+    runs = [
+        trained(model, few, "bf16", budget, batch=8, backend="reference") for budget in (None, 0)
+    ]
     assert runs[0][0] == runs[1][0]
     for name, x in runs[0][1].items():
         np.testing.assert_array_equal(runs[1][1][name], x, name)

@@ -61,7 +61,8 @@ void expect_selected(int64_t n, int64_t k, int64_t stride, bool is_coarse, bool 
   for (size_t i = 0; i < want.size(); ++i) {
     const size_t at = i * static_cast<size_t>(stride);
     ASSERT_EQ(indices[at], want[i]) << n << " " << k;
-    ASSERT_EQ(key_of(values[at], false), key_of(row.x[static_cast<size_t>(want[i] * stride)], false));
+    ASSERT_EQ(key_of(values[at], false),
+              key_of(row.x[static_cast<size_t>(want[i] * stride)], false));
   }
   EXPECT_EQ(indices.back(), -1);
 }

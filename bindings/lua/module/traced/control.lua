@@ -39,7 +39,7 @@ end
 -- The states that a loop begins with, and what body(states) gives: a model, what it captured, the values of the states
 -- after a step, their types as text, and other values. A float of Lua begins as float32. Beside float64 it begins as
 -- float64, without loss of a digit, unless the body gives it back in another type: then the body is traced again.
-local function settled(who, init, beside, body)
+local function steady(who, init, beside, body)
   local floats, doubles = {}, {}
   for i, x in ipairs((flatten(init, "", {}, {}))) do floats[i] = math.type(x) == "float" or nil end
   local function attempt()
@@ -49,18 +49,18 @@ local function settled(who, init, beside, body)
   local ok, states, types, made = pcall(attempt)
   local message = not ok and states or nil
   if not ok and not next(floats) then error(message, 0) end
-  local is_settled = ok
+  local is_steady = ok
     and not (next(floats) and (any_double(beside) or any_double(states) or any_double(made.values) or any_double(made.more) or any_double(made.captured)))
   local wanted = floats
-  while not is_settled do
+  while not is_steady do
     doubles = wanted
     ok, states, types, made = pcall(attempt)
     if not ok then error(message or states, 0) end
-    wanted, is_settled = {}, true
+    wanted, is_steady = {}, true
     for i in pairs(doubles) do
       local x = made.values[i]
       wanted[i] = x ~= nil and x.dtype == "float64" or nil
-      is_settled = is_settled and wanted[i] ~= nil
+      is_steady = is_steady and wanted[i] ~= nil
     end
   end
   expect(who .. ": state after a step", types, made.types)
@@ -119,7 +119,7 @@ end
 -- state = init, then state = body(state) as long as condition(state); the last state, a tree whose types and shapes
 -- stay.
 function control_functions.while_loop(condition, body, init)
-  local states, made = settled("while_loop", init, {}, function(states)
+  local states, made = steady("while_loop", init, {}, function(states)
     return traced(function(trace)
       add_input(trace, "iteration", "int64", {})
       add_input(trace, "condition", "bool", {})
@@ -138,7 +138,7 @@ end
 -- step(i, state) gives the state and what is stacked; the last state and the stacks.
 local function counted_loop(who, steps, init, step)
   local stacks
-  local states, made = settled(who, init, {}, function(states)
+  local states, made = steady(who, init, {}, function(states)
     return traced(function(trace)
       local i = add_input(trace, "iteration", "int64", {})
       add_input(trace, "condition", "bool", {})
@@ -174,7 +174,7 @@ function control_functions.scan(f, init, xs, options)
     return counted_loop("scan", as_value(o.length), init, function(_, state) return inline_of(f)(state) end)
   end
   local slices, stacks = leaves_of(xs), nil
-  local states, made = settled("scan", init, slices, function(states)
+  local states, made = steady("scan", init, slices, function(states)
     return traced(function(trace)
       local state, parts = inputs_like(trace, "state", init, states), {}
       for i, x in ipairs(slices) do

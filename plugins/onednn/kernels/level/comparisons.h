@@ -28,9 +28,9 @@ inline void compare_tile(const Table* a, const Table* b, int64_t n, uint8_t* dst
 // The loops of each comparison, by opcode.
 template <class N, class Table>
 void add_comparisons(void (**compare)(const Table*, const Table*, int64_t, uint8_t*)) {
-#define TENON_COMPARISON(name, op)                                                   \
+#define TENON_COMPARISON(name, op)                                                        \
   compare[TN_EXPR_##name] = [](const Table* a, const Table* b, int64_t n, uint8_t* dst) { \
-    compare_tile<N>(a, b, n, dst, [](auto x, auto y) { return x op y; });            \
+    compare_tile<N>(a, b, n, dst, [](auto x, auto y) { return x op y; });                 \
   };
   TENON_COMPARISON(EQ, ==)
   TENON_COMPARISON(NE, !=)

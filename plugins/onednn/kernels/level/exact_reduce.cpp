@@ -219,17 +219,21 @@ using Run = void (*)(const JoinArgs&);
 struct Row {
   Run of[static_cast<int>(ElementType::kU64) + 1];
 };
-#define TENON_OF_EACH_TYPE(f, by_blocks)                                                       \
-  {{f<join, float>, by_blocks<join, float>, by_blocks<join, float>, f<join, uint8_t>,          \
-    f<join, int8_t>, f<join, int32_t>, f<join, int64_t>, f<join, uint8_t>, f<join, double>,    \
-    f<join, uint16_t>, f<join, int16_t>, f<join, uint32_t>, f<join, uint64_t>}}
+#define TENON_OF_EACH_TYPE(f, by_blocks)                                                          \
+  {                                                                                               \
+    {                                                                                             \
+      f<join, float>, by_blocks<join, float>, by_blocks<join, float>, f<join, uint8_t>,           \
+          f<join, int8_t>, f<join, int32_t>, f<join, int64_t>, f<join, uint8_t>, f<join, double>, \
+          f<join, uint16_t>, f<join, int16_t>, f<join, uint32_t>, f<join, uint64_t>               \
+    }                                                                                             \
+  }
 template <Join join>
 constexpr Row kRuns = TENON_OF_EACH_TYPE(run, run_by_blocks);
 template <Join join>
 constexpr Row kRows = TENON_OF_EACH_TYPE(rows, rows_by_blocks);
 #undef TENON_OF_EACH_TYPE
 
-#define TENON_OF_EACH_JOIN(f)                                                      \
+#define TENON_OF_EACH_JOIN(f) \
   {f<Join::kSum>, f<Join::kMax>, f<Join::kMin>, f<Join::kProd>, f<Join::kL1>, f<Join::kSquares>}
 constexpr Row kRunsOf[] = TENON_OF_EACH_JOIN(kRuns);
 constexpr Row kRowsOf[] = TENON_OF_EACH_JOIN(kRows);

@@ -19,17 +19,17 @@ struct Shape {
   std::array<bool, 4> goes;
 };
 constexpr Shape kShapes[] = {
-    {{1, 1, 1, 1}, {true, true, true, true}},          {{1, 1, 1, 70000}, {true, true, true, true}},
-    {{3, 1, 1, 40001}, {false, true, true, true}},     {{1, 1, 900, 3}, {true, true, true, false}},
-    {{1, 1, 33000, 5}, {true, true, true, false}},     {{2, 1, 7, 300}, {false, true, true, false}},
-    {{5, 1, 3, 129}, {true, false, false, true}},      {{5, 6, 3, 70}, {true, false, true, false}},
-    {{1, 1, 40, 2100}, {true, true, true, false}},     {{4, 0, 1, 3}, {false, true, false, false}},
-    {{3, 5, 1, 2}, {false, false, false, false}},      {{1, 1, 20000, 40}, {true, true, true, false}},
+    {{1, 1, 1, 1}, {true, true, true, true}},      {{1, 1, 1, 70000}, {true, true, true, true}},
+    {{3, 1, 1, 40001}, {false, true, true, true}}, {{1, 1, 900, 3}, {true, true, true, false}},
+    {{1, 1, 33000, 5}, {true, true, true, false}}, {{2, 1, 7, 300}, {false, true, true, false}},
+    {{5, 1, 3, 129}, {true, false, false, true}},  {{5, 6, 3, 70}, {true, false, true, false}},
+    {{1, 1, 40, 2100}, {true, true, true, false}}, {{4, 0, 1, 3}, {false, true, false, false}},
+    {{3, 5, 1, 2}, {false, false, false, false}},  {{1, 1, 20000, 40}, {true, true, true, false}},
 };
 constexpr ExactReduction kKinds[] = {
-    ExactReduction::kSum, ExactReduction::kMean, ExactReduction::kMax,       ExactReduction::kMin,
-    ExactReduction::kL1,  ExactReduction::kProd, ExactReduction::kSumSquare, ExactReduction::kL2,
-    ExactReduction::kLogSumExp};
+    ExactReduction::kSum,       ExactReduction::kMean, ExactReduction::kMax,
+    ExactReduction::kMin,       ExactReduction::kL1,   ExactReduction::kProd,
+    ExactReduction::kSumSquare, ExactReduction::kL2,   ExactReduction::kLogSumExp};
 
 template <class T>
 std::vector<T> numbers(int64_t n, bool has_nan) {
@@ -163,8 +163,8 @@ TEST_P(ExactReduce, OfIntegersWraps) {
 TEST_P(ExactReduce, OfTruthValuesIsAnyAndAll) {
   std::array<bool, 300> x = {};
   bool found = true;
-  ExactReduceArgs args = args_of({{1, 1, 1, 300}, {true, true, true, true}}, ExactReduction::kMax,
-                                 ElementType::kBool);
+  ExactReduceArgs args =
+      args_of({{1, 1, 1, 300}, {true, true, true, true}}, ExactReduction::kMax, ElementType::kBool);
   args.src = x.data();
   args.dst = &found;
 
