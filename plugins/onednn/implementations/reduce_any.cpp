@@ -121,6 +121,12 @@ void lower_reduce_any(Lowering& lowering, int index) {
                 void* without[] = {pointers[0], pointers[has_slot ? 2 : 1]};
                 return reduce.run(context, reduce.n_axes >= 0 ? pointers : without);
               });
+  Walk outer, inner;
+  const void* axes = reduce.n_axes >= 0 ? graph.values[node.inputs[1]].data : nullptr;
+  const bool is_known = reduce.n_axes <= 0 || axes != nullptr;
+  // Only axes that are known when it runs can be wrong.
+  lowering.plan().steps.back().always_succeeds =
+      is_known && reduce.split(axes, &outer, &inner) == nullptr;
 }
 
 }  // namespace tenon::onednn

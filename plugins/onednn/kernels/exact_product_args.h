@@ -32,8 +32,8 @@ struct ExactBlock {
 constexpr int64_t kExactPanelBytes = 128;
 // So much of k is multiplied at once: a panel then stays in the first cache, and the rows of a
 // block in the second.
-constexpr int64_t kExactDepth = 128;
-constexpr int64_t kExactRows = 96;
+constexpr int64_t kExactDepth = 256;
+constexpr int64_t kExactRows = 192;
 constexpr int64_t kExactRoom = kExactDepth * (kExactPanelBytes + kExactRows * 8);
 
 // That the panels take on any level.

@@ -57,8 +57,9 @@ void pack(const ExactPack& args) {
 // n rows side by side for each k.
 template <class T>
 void pack_rows(const T* a, int64_t a_row, int64_t a_k, int64_t n, int64_t depth, T* packed) {
-  for (int64_t row = 0; row < n; ++row)
-    for (int64_t k = 0; k < depth; ++k)
+  if (a_k == 1) return transpose_tile({a, packed, a_row, n, n, depth, sizeof(T)});
+  for (int64_t k = 0; k < depth; ++k)
+    for (int64_t row = 0; row < n; ++row)
       packed[k * n + row] = a[row * a_row + k * a_k];
 }
 
