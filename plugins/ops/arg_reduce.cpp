@@ -95,7 +95,7 @@ Status top_k_shape(EditView edit, Node node) {
   return set_output(edit, node, 1, TN_I64, out);
 }
 
-// Equal elements keep the order of their indices.
+// Equal elements keep the order of their indices, as do those that need not be sorted.
 Status top_k_ref(const Call& call) {
   std::vector<int64_t> shape = to_vector(call.shape(0));
   TN_TRY(axis, axis_in(call.node().attr_int("axis", -1), shape.size()));
@@ -105,6 +105,7 @@ Status top_k_ref(const Call& call) {
     return invalid(cat("k: expected one number in 0..", split.size));
   int64_t k = shape[static_cast<size_t>(axis)] = wanted[0];
   bool largest = call.node().attr_int("largest", 1) != 0;
+  bool sorted = call.node().attr_int("sorted", 1) != 0;
   TN_TRY(values, call.out(0, call.dtype(0), shape));
   TN_TRY(indices, call.out(1, TN_I64, shape));
   return dispatch<kNumeric>(call.dtype(0), [&]<class T>() -> Status {
@@ -120,6 +121,7 @@ Status top_k_ref(const Call& call) {
       std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
         return largest ? above(at(a), at(b)) : above(at(b), at(a));
       });
+      if (!sorted) std::sort(order.begin(), order.begin() + k);
       for (int64_t n = 0; n < k; ++n) {
         int64_t to = (o * k + n) * split.inner + in;
         data_of<T>(values)[to] = x[order[static_cast<size_t>(n)] * split.inner];
@@ -137,7 +139,7 @@ Result<Node> top_k_sample(EditView edit, uint64_t seed) {
   TN_TRY(k, edit.ints({random.integer(1, dims.back())}));
   return edit.add({.type = "TopK",
                    .inputs = {x, k},
-                   .attrs = {{"largest", random.integer(0, 1)}},
+                   .attrs = {{"largest", random.integer(0, 1)}, {"sorted", random.integer(0, 1)}},
                    .n_outputs = 2});
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choosing and ordering slices: Compress, Unique, ReverseSequence.
 #include <algorithm>
-#include <numeric>
 
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
+#include "distinct.hpp"
 #include "numbers.hpp"
 #include "sampling.hpp"
 
@@ -81,62 +81,12 @@ Status unique_shape(EditView edit, Node node) {
   return {};
 }
 
-struct Distinct {
-  std::vector<int64_t> first, of, count;  // by distinct slice; `of`: by slice
-};
-Distinct by_first_occurrence(const Distinct& sorted) {
-  std::vector<int64_t> order(sorted.first.size()), place(order.size());
-  std::iota(order.begin(), order.end(), 0);
-  auto at = [](const std::vector<int64_t>& list, int64_t i) {
-    return list[static_cast<size_t>(i)];
-  };
-  std::sort(order.begin(), order.end(),
-            [&](int64_t a, int64_t b) { return at(sorted.first, a) < at(sorted.first, b); });
-  Distinct out;
-  for (size_t i = 0; i < order.size(); ++i) {
-    out.first.push_back(at(sorted.first, order[i]));
-    out.count.push_back(at(sorted.count, order[i]));
-    place[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-  }
-  for (int64_t group : sorted.of)
-    out.of.push_back(at(place, group));
-  return out;
-}
-
-// less compares slices.
-template <class Less>
-Distinct distinct(int64_t n, bool sorted, const Less& less) {
-  std::vector<int64_t> order(static_cast<size_t>(n));
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), less);
-  Distinct out;
-  out.of.resize(order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (i == 0 || less(order[i - 1], order[i])) {
-      out.first.push_back(order[i]);
-      out.count.push_back(0);
-    }
-    ++out.count.back();
-    out.of[static_cast<size_t>(order[i])] = static_cast<int64_t>(out.first.size()) - 1;
-  }
-  return sorted ? out : by_first_occurrence(out);
-}
-
-// Whether x is before y; NaN comes last.
-template <class W>
-bool is_before(W x, W y) {
-  return x < y || (x == x && y != y);
-}
-
 template <class T>
-Distinct distinct_slices(const T* x, const AxisSplit& split, bool is_sorted) {
+Distinct distinct_of(const T* x, const AxisSplit& split, bool is_sorted) {
   using W = std::conditional_t<std::is_same_v<T, bool>, uint64_t, Wide<T>>;
-  if (split.outer == 1 && split.inner == 1) {
-    return distinct(split.size, is_sorted, [&](int64_t a, int64_t b) {
-      return is_before(static_cast<W>(x[a]), static_cast<W>(x[b]));
-    });
-  }
-  return distinct(split.size, is_sorted, [&](int64_t a, int64_t b) {
+  if (split.outer == 1 && split.inner == 1)
+    return distinct_numbers(split.size, is_sorted, [&](int64_t i) { return static_cast<W>(x[i]); });
+  return distinct_slices(split.size, is_sorted, [&](int64_t a, int64_t b) {
     for (int64_t o = 0; o < split.outer; ++o) {
       for (int64_t i = 0; i < split.inner; ++i) {
         auto left = static_cast<W>(x[(o * split.size + a) * split.inner + i]);
@@ -158,7 +108,7 @@ Status unique_ref(const Call& call) {
   Distinct found;
   TN_CHECK(dispatch<kAll>(call.dtype(0), [&]<class T>() -> Status {
     const bool is_sorted = call.node().attr_int("sorted", 1) != 0;
-    found = distinct_slices(call.data<T>(0), split, is_sorted);
+    found = distinct_of(call.data<T>(0), split, is_sorted);
     return {};
   }));
   TN_CHECK(take(call, 0, found.first));

@@ -2,6 +2,7 @@
 // "trainer.drive": numbers of a step become inputs, so that a schedule needs no new plan.
 #include "drive.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include <nlohmann/json.hpp>
@@ -70,7 +71,9 @@ Status drive(tn_graph* graph, const std::vector<std::string>& names, bool may_mi
       return invalid(cat("expected numbers that are in the step (", known_names(found), "), got '",
                          name, "'"));
     if (!input) {
-      TN_TRY(made, edit.input(cat(kInput, name), Type(TN_F32, {})));
+      const auto is_double = [](Value constant) { return constant.dtype() == TN_F64; };
+      const uint32_t dtype = std::ranges::any_of(found[name], is_double) ? TN_F64 : TN_F32;
+      TN_TRY(made, edit.input(cat(kInput, name), Type(dtype, {})));
       input = made;
     }
     Builder b(edit);

@@ -103,7 +103,7 @@ Value reduce(std::string_view op, const Value& x, const std::vector<int64_t>& ax
   return node(op, {x, x.graph->integers(axes)}, {{"keepdims", keep ? 1 : 0}});
 }
 Value any_of(const Value& x, const std::vector<int64_t>& axes, bool keep) {
-  return cast(reduce("ReduceMax", cast(x, TN_U8), axes, keep), TN_BOOL);  // 0 of no elements
+  return reduce("ReduceMax", x, axes, keep);  // false of no elements
 }
 Value summed(const Value& x, uint32_t dtype) {
   if (dtype != TN_DTYPE_NONE) return cast(x, dtype);

@@ -26,11 +26,7 @@ Values total(Call& c) {
 Values extreme(Call& c) {
   std::vector<int64_t> axes = c.axes(1, c[0].rank());
   not_empty(c[0], axes);
-  if (!c[0].is_bool()) return plain(c);
-  bool is_max = c.row.op == "ReduceMax";
-  Value x = is_max ? c[0] : logical_not(c[0]);
-  Value found = any_of(x, axes, c.flag(2));
-  return is_max ? found : logical_not(found);
+  return plain(c);
 }
 Value variance(Call& c) {
   const Value& x = c[0];
@@ -81,7 +77,7 @@ const Function kRows[] = {
     {"all(x: bool, axis: axes = none, keepdims: flag = false)", "",
      "True where every element over axis is; of no elements True.", "",
      [](Call& c) -> Values {
-       return logical_not(any_of(logical_not(c[0]), c.axes(1, c[0].rank()), c.flag(2)));
+       return reduce("ReduceMin", c[0], c.axes(1, c[0].rank()), c.flag(2));
      }},
     {"any(x: bool, axis: axes = none, keepdims: flag = false)", "",
      "True where one element over axis is; of no elements False.", "",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Order statistics and counts.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "call.hpp"
@@ -26,41 +27,69 @@ Value gathered(const Value& x, const std::vector<int64_t>& axes) {
   return reshape(permute(x, order), sizes);
 }
 
-Value sorted(const Value& x) {
-  const int64_t n = x.size_of(x.rank() - 1);
-  return x.graph->nodes("TopK", std::vector<Value>{x, x.graph->integers({{n}})},
-                        {{"axis", -1}, {"largest", 0}, {"sorted", 1}}, 2)[0];
+// The first k of the last axis, from below or from above; in order, or as they come.
+Value first(const Value& x, int64_t k, bool from_above, bool in_order) {
+  const Json attributes = {
+      {"axis", -1}, {"largest", from_above ? 1 : 0}, {"sorted", in_order ? 1 : 0}};
+  return x.graph->nodes("TopK", std::vector<Value>{x, x.graph->integers({{k}})}, attributes, 2)[0];
 }
 
 Value taken(const Value& x, const Value& index) {
   return node("Gather", {x, index}, {{"axis", -1}});
 }
 
-// Between two elements in order, linearly; NaN where there is one. q: a number or a vector, whose
-// results come first.
-Value quantile(Call& c, const Value& q, const std::vector<int64_t>& axes, bool keeps) {
-  const Value x = sorted(gathered(c[0], axes));
-  const int64_t last = x.size_of(x.rank() - 1) - 1;
-  auto number = [&](double value, uint32_t dtype) { return c.graph.number(value, dtype); };
+// Two elements that are next to each other in order, and how far behind the first one the wanted
+// point between them is, as a part of their distance.
+struct Between {
+  Value from, to, part;
+};
+
+// Only the side of the nearer end is looked at, and there only the innermost two are put in order.
+Between selected(const Value& x, double q) {
+  const int64_t n = x.size_of(x.rank() - 1);
+  const double at = q * static_cast<double>(n - 1);
+  const auto lower = static_cast<int64_t>(std::floor(at));
+  const int64_t upper = std::min(lower + 1, n - 1);
+  const bool from_above = n - lower < upper + 1;
+  const int64_t side = from_above ? n - lower : upper + 1;
+  const Value innermost =
+      first(first(x, side, from_above, false), std::min<int64_t>(2, side), !from_above, true);
+  const Value outer = taken(innermost, x.graph->number(upper > lower ? 1 : 0, TN_I64));
+  const Value inner = taken(innermost, x.graph->number(0, TN_I64));
+  const Value part = x.graph->number(at - static_cast<double>(lower), x.dtype);
+  return from_above ? Between{inner, outer, part} : Between{outer, inner, part};
+}
+
+Between ordered(const Value& all, const Value& q) {
+  const int64_t n = all.size_of(all.rank() - 1), last = n - 1;
+  const Value x = first(all, n, false, true);
+  auto number = [&](double value, uint32_t dtype) { return x.graph->number(value, dtype); };
   const Value at = q * number(static_cast<double>(last), TN_F64);
   const Value low = node("Floor", {at});
   const Value lower = cast(low, TN_I64);
   const Value upper =
-      node("Min", {lower + c.graph.number(1, TN_I64), c.graph.number(last, TN_I64)});
-  const Value from = taken(x, lower), to = taken(x, upper);
-  Value made = from + (to - from) * cast(at - low, x.dtype);
-  Value largest = taken(x, c.graph.number(last, TN_I64));
-  if (q.rank() == 1) largest = expand_dims(largest, largest.rank());
-  made = where(node("IsNaN", {largest}), number(std::numeric_limits<double>::quiet_NaN(), x.dtype),
-               made);
-  if (q.rank() == 1) {
+      node("Min", {lower + x.graph->number(1, TN_I64), x.graph->number(last, TN_I64)});
+  return {taken(x, lower), taken(x, upper), cast(at - low, x.dtype)};
+}
+
+// Between two elements in order, linearly; NaN where there is one. of_vector: the results of each q
+// are on a last axis, which comes first.
+Value quantile(const Value& x,
+               const Between& found,
+               bool of_vector,
+               const std::vector<int64_t>& axes,
+               bool keeps) {
+  Value made = found.from + (found.to - found.from) * found.part;
+  const Value has_nan = node("IsNaN", {reduce("ReduceMax", x, {x.rank() - 1}, of_vector)});
+  made = where(has_nan, x.graph->number(std::numeric_limits<double>::quiet_NaN(), x.dtype), made);
+  if (of_vector) {
     std::vector<int64_t> order = {made.rank() - 1};
     for (int64_t axis = 0; axis + 1 < made.rank(); ++axis)
       order.push_back(axis);
     made = permute(made, order);
   }
   for (int64_t axis : keeps ? axes : std::vector<int64_t>{})
-    made = expand_dims(made, axis + q.rank());
+    made = expand_dims(made, axis + (of_vector ? 1 : 0));
   return made;
 }
 
@@ -70,16 +99,23 @@ std::vector<int64_t> in_order(std::vector<int64_t> axes) {
 }
 
 Values quantiles(Call& c) {  // x, q, axis, keepdims
-  const bool is_number = c.json(1).is_number();
-  if (is_number && !(c.json(1) >= 0 && c.json(1) <= 1))
+  const std::vector<int64_t> axes = in_order(c.axes(2, c[0].rank()));
+  const Value x = gathered(c[0], axes);
+  if (!c.json(1).is_number()) {
+    const Value q = cast(c[1], TN_F64);
+    if (q.rank() > 1) invalid(cat("quantile: q: expected a number or a vector, got ", q.text()));
+    return quantile(x, ordered(x, q), q.rank() == 1, axes, c.flag(3));
+  }
+  const double q = c.json(1);
+  if (!(q >= 0 && q <= 1))
     invalid(cat("quantile: q: expected a number from 0 to 1, got ", cxx::dump(c.json(1))));
-  const Value q = is_number ? c.graph.number(c.json(1), TN_F64) : cast(c[1], TN_F64);
-  if (q.rank() > 1) invalid(cat("quantile: q: expected a number or a vector, got ", q.text()));
-  return quantile(c, q, in_order(c.axes(2, c[0].rank())), c.flag(3));
+  return quantile(x, selected(x, q), false, axes, c.flag(3));
 }
 
 Values median(Call& c) {  // x, axis, keepdims
-  return quantile(c, c.graph.number(0.5, TN_F64), in_order(c.axes(1, c[0].rank())), c.flag(2));
+  const std::vector<int64_t> axes = in_order(c.axes(1, c[0].rank()));
+  const Value x = gathered(c[0], axes);
+  return quantile(x, selected(x, 0.5), false, axes, c.flag(2));
 }
 
 // A negative number would count from the end: it becomes one behind it, which is refused.

@@ -41,9 +41,45 @@ def _expect(wanted: tuple[Any, list[Value]], got: tuple[Any, list[Value]], what:
         )
 
 
-def _state(of: Any) -> tuple[Any, list[Value]]:
-    structure, values = _values(of)
-    return structure, [current().lift(value) for value in values]
+#: The trace of a body, the states that it gives with their structure, and what else it gives.
+_Body = tuple[Trace, tuple[Any, list[Value]], tuple[Any, list[Value]]]
+
+
+def _steady(
+    init: Any, body: Callable[[Any, list[Value]], _Body], what: str, beside: Sequence[Value] = ()
+) -> tuple[Any, list[Value], _Body]:
+    """The structure and the states that a loop begins with, and what body(structure, states) gives.
+    A float of Python begins as float32. Beside float64 it begins as float64, without loss of a
+    digit, unless the body gives it back in another type: then the body is traced again."""
+    leaves, _, structure = tree.flatten(init)
+    doubles: set[int] = set()
+
+    def attempt() -> tuple[list[Value], _Body]:
+        types = ["float64" if i in doubles else None for i in range(len(leaves))]
+        states = [current().lift(as_value(x, dtype)) for x, dtype in zip(leaves, types)]
+        return states, body(structure, states)
+
+    floats = {i for i, leaf in enumerate(leaves) if type(leaf) is float}
+    failed: ArgumentError | None = None
+    try:
+        states, made = attempt()
+        met = [*beside, *states, *made[1][1], *made[2][1], *made[0].captured]
+        is_steady = not floats or all(x.dtype != "float64" for x in met)
+    except ArgumentError as error:  # a loop inside may want what float32 is not
+        if not floats:
+            raise
+        failed, is_steady = error, False
+    wanted = floats
+    while not is_steady:
+        doubles = wanted
+        try:
+            states, made = attempt()
+        except ArgumentError as error:
+            raise failed or error from None
+        wanted = doubles & {i for i, x in enumerate(made[1][1]) if x.dtype == "float64"}
+        is_steady = wanted == doubles
+    _expect((structure, states), made[1], f"{what}: state after a step")
+    return structure, states, made
 
 
 def _inputs(trace: Trace, name: str, values: Sequence[Value], structure: Any) -> Any:
@@ -95,38 +131,42 @@ def cond(condition: Any, true: Function, false: Function, /, *operands: Any) -> 
 def while_loop(condition: Function, body: Function, init: Any, /) -> Any:
     """state = init, then state = body(state) as long as condition(state); the last state, a tree
     whose types and shapes stay. Its gradient keeps the state before each step."""
-    structure, states = _state(init)
+
+    def step(structure: Any, states: list[Value]) -> _Body:
+        with Trace() as inner:
+            inner.input("iteration", "int64", ())
+            inner.input("condition", "bool", ())
+            new = _values(_plain(body)(_inputs(inner, "state", states, structure)))
+            again = _plain(condition)(tree.unflatten(new[0], iter(new[1])))
+            return inner, new, ((), [_truth(again, "while_loop: condition")])
+
+    structure, states, (inner, (_, new), (_, going)) = _steady(init, step, "while_loop")
     first = _truth(_plain(condition)(tree.unflatten(structure, iter(states))), "while_loop")
-    with Trace() as inner:
-        inner.input("iteration", "int64", ())
-        inner.input("condition", "bool", ())
-        new = _values(_plain(body)(_inputs(inner, "state", states, structure)))
-        again = _plain(condition)(tree.unflatten(new[0], iter(new[1])))
-        going = _truth(again, "while_loop: condition")
-        _expect((structure, states), new, "while_loop: state after a step")
-    inner.finish([going, *new[1]])
+    inner.finish([*going, *new])
     made = _node("Loop", [None, first, *states], {"body": inner}, outputs=len(states))
     return tree.unflatten(structure, iter(made))
 
 
 def _loop(steps: Value, step: Function, init: Any, who: str) -> tuple[Any, Any]:
     """step(i, state) gives the state and what is stacked; the last state and the stacks."""
-    structure, states = _state(init)
-    with Trace() as inner:
-        i = inner.input("iteration", "int64", ())
-        inner.input("condition", "bool", ())
-        state, more = step(i, _inputs(inner, "state", states, structure))
-        new, extra = _values(state), _values(more)
-        _expect((structure, states), new, f"{who}: state after a step")
-        going = as_value(True)
-    count = len(new[1]) + len(extra[1])
-    if not count:
+    going = []
+
+    def body(structure: Any, states: list[Value]) -> _Body:
+        with Trace() as inner:
+            i = inner.input("iteration", "int64", ())
+            inner.input("condition", "bool", ())
+            state, more = step(i, _inputs(inner, "state", states, structure))
+            going[:] = [as_value(True)]
+            return inner, _values(state), _values(more)
+
+    structure, states, (inner, (_, new), (stacks, more)) = _steady(init, body, who)
+    if not new and not more:
         raise ArgumentError(f"{users_line()}: {who}: expected a state or results, got neither")
-    inner.finish([going, *new[1], *extra[1]])
-    made = _node("Loop", [steps, None, *states], {"body": inner}, outputs=count)
-    return tree.unflatten(structure, iter(made)), tree.unflatten(
-        extra[0], iter(made[len(states) :])
-    )
+    inner.finish([*going, *new, *more])
+    outputs = len(new) + len(more)
+    made = _node("Loop", [steps, None, *states], {"body": inner}, outputs=outputs)
+    last = tree.unflatten(structure, iter(made))
+    return last, tree.unflatten(stacks, iter(made[len(states) :]))
 
 
 @anywhere
@@ -149,7 +189,6 @@ def scan(
 ) -> tuple[Any, Any]:
     """state, y = f(state, x) for each slice x of the first axis of xs, a tree; the last state, and
     all y stacked. xs None: length steps with x None. reverse: from the last slice to the first."""
-    structure, states = _state(init)
     slices, given = _values(xs)
     if not given:
         if length is None:
@@ -162,23 +201,26 @@ def scan(
         raise ArgumentError(
             f"{users_line()}: scan: expected one size of the first axis, got {types}"
         )
-    with Trace() as inner:
-        state = _inputs(inner, "state", states, structure)
-        parts = [inner.input(f"x{i}", x.dtype, x.shape[1:]) for i, x in enumerate(given)]
-        result = _plain(f)(state, tree.unflatten(slices, iter(parts)))
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise ArgumentError(f"{users_line()}: scan: expected f to give (state, y)")
-        new, extra = _values(result[0]), _values(result[1])
-        _expect((structure, states), new, "scan: state after a step")
-    inner.finish([*new[1], *extra[1]])
+
+    def body(structure: Any, states: list[Value]) -> _Body:
+        with Trace() as inner:
+            state = _inputs(inner, "state", states, structure)
+            parts = [inner.input(f"x{i}", x.dtype, x.shape[1:]) for i, x in enumerate(given)]
+            result = _plain(f)(state, tree.unflatten(slices, iter(parts)))
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise ArgumentError(f"{users_line()}: scan: expected f to give (state, y)")
+            return inner, _values(result[0]), _values(result[1])
+
+    structure, states, (inner, (_, new), (stacks, more)) = _steady(init, body, "scan", given)
+    inner.finish([*new, *more])
     made = _node(
         "Scan",
         [*states, *given],
         {"body": inner},
-        outputs=len(new[1]) + len(extra[1]),
+        outputs=len(new) + len(more),
         num_scan_inputs=len(given),
         scan_input_directions=[int(reverse)] * len(given),
-        scan_output_directions=[int(reverse)] * len(extra[1]),
+        scan_output_directions=[int(reverse)] * len(more),
     )
     last = tree.unflatten(structure, iter(made))
-    return last, tree.unflatten(extra[0], iter(made[len(states) :]))
+    return last, tree.unflatten(stacks, iter(made[len(states) :]))

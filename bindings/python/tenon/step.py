@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _core, tree
 from .component import listed
-from .dispatch import as_input, parameter_names, refuse_nan, type_of
+from .dispatch import as_input, float_type, parameter_names, refuse_nan, type_of
 from .errors import InvalidArgument, OutOfRange
 from .model import Model
 from .optim import Optimizer, by_name
@@ -36,7 +36,7 @@ def setting(name: str, value: float) -> Any:
     Where nothing drives it, and outside of a trace, it is value.
     """
     if not tracing():
-        return np.float32(value)
+        return float(value)
     return current().setting(name, value)
 
 
@@ -110,7 +110,7 @@ class Step:
         self._driven = list(self.settings)
         self._inputs: list[list[str]] = [[], []]  # those before the learning rate, and behind it
         self._options = plan_options(backend, precision, threads, options)
-        self._rate_type: type = np.float32  # float64 where all parameters are
+        self._doubles: dict[Any, set[str]] = {}  # of each plan, the inputs that are float64
         self._plans: dict[Any, tuple[_core.Plan, Model, Any]] = {}
         self._watched: dict[Any, list[str] | None] = {}  # of each plan, where check_nan is on
         self._now: _core.Plan | None = None
@@ -123,16 +123,27 @@ class Step:
         key = (repr(structure), tuple(type_of(leaf)[:2] for leaf in leaves))
         if key not in self._plans:
             self._plans[key] = self._build(batch)
-            report = self._plans[key][1].report
+            model = self._plans[key][1]
+            self._doubles[key] = {p.name for p in model.inputs if p.dtype == "float64"}
+            report = model.report
             self._watched[key] = report["values"] if self._check_nan and report else None
         plan, _, results = self._plans[key]
         self._move_states(plan)
         update = self.count // self._accumulate
-        numbers = [self._setting(name, update) for name in self._inputs[0]]
+
+        def typed(name: str, number: float) -> Any:
+            return np.float64(number) if name in self._doubles[key] else np.float32(number)
+
+        def setting(name: str) -> Any:
+            return typed(f"setting/{name}", self._setting(name, update))
+
+        numbers = [setting(name) for name in self._inputs[0]]
         if self._accumulate > 1:
             numbers.append(np.float32((self.count + 1) % self._accumulate == 0))
-        numbers.append(self._rate_type(self._optimizer.rate(update)))
-        numbers += [self._setting(name, update) for name in self._inputs[1]]
+        numbers.append(typed(_RATE, self._optimizer.rate(update)))
+        numbers += [setting(name) for name in self._inputs[1]]
+        if self._float_type(leaves) == "float64":
+            leaves = [np.float64(x) if type(x) is float else x for x in leaves]
         made = plan.arrays(*leaves, *numbers)
         self.count += 1
         refuse_nan("Step", self._watched[key], made)
@@ -155,12 +166,15 @@ class Step:
         self._inputs[time] = model.report["inputs"]
         return model
 
-    def _setting(self, name: str, update: int) -> np.float32:
+    def _float_type(self, leaves: list[Any]) -> str:
+        return float_type([*tree.flatten(self._parameters)[0], *leaves])
+
+    def _setting(self, name: str, update: int) -> float:
         given = self.settings[name]
         value = float(given(update) if callable(given) else given)
         if not math.isfinite(value):
             raise OutOfRange(f"Step: setting {name}: expected a finite number, got {value}")
-        return np.float32(value)
+        return value
 
     def _build(self, batch: tuple) -> tuple[_core.Plan, Model, Any]:
         model, results = self.trace(*batch)
@@ -169,6 +183,7 @@ class Step:
     def trace(self, *batch: Any) -> tuple[Model, Any]:
         """The graph of a step for batches like this one, and the structure of its results."""
         with Trace() as trace:
+            trace.floats = self._float_type(tree.flatten(batch)[0])
             arguments, trained = [], []
             for i, argument in enumerate((self._parameters, *batch)):
                 name = self._names[i] if i < len(self._names) else f"argument{i}"
@@ -196,8 +211,6 @@ class Step:
         if self._accumulate > 1:
             model = model.apply("trainer.accumulate_step")
         model = self._drive(model, 1)
-        rate = next(port for port in model.inputs if port.name == _RATE)
-        self._rate_type = np.float64 if rate.dtype == "float64" else np.float32
         return (model.apply("autodiff.first_nan") if self._check_nan else model), results
 
     def _move_states(self, plan: _core.Plan) -> None:

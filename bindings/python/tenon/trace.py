@@ -138,12 +138,13 @@ class Trace:
         return known[1]
 
     def setting(self, name: str, value: float) -> Value:
-        """A float32 scalar that has a name; one for all who ask for it."""
-        number, made = self._constants.get(("setting", name), (value, None))
-        if number != value:
-            raise InvalidArgument(f"setting {name}: expected {number} again, got {value}")
+        """A named scalar, of the type of the trace's floats; one for all who ask for it."""
+        before, made = self._constants.get(("setting", name), (value, None))
+        if before != value:
+            raise InvalidArgument(f"setting {name}: expected {before} again, got {value}")
         if made is None:
-            made = self.value_class(self, self.native.add_constant(name, np.float32(value)))
+            number = np.asarray(value, self.floats)
+            made = self.value_class(self, self.native.add_constant(name, number))
             self._constants["setting", name] = (value, made)
         return made
 

@@ -60,18 +60,23 @@ void lower_exact_product(Lowering& lowering, int index) {
   args.k = args.a_row = a.back();
   args.n = args.b_k = b.back();
   args.a_k = args.b_column = 1;
-  lower_dense(lowering, index, "tenon:exact_product",
-              [args, of_a = starts_of(a, stack), of_b = starts_of(b, stack)](
-                  const kernels::Context& context, void* const* pointers) -> const char* {
-                kernels::ExactProductArgs now = args;
-                now.a_starts = of_a;
-                now.b_starts = of_b;
-                now.a = pointers[0];
-                now.b = pointers[1];
-                now.dst = pointers[2];
-                kernels::exact_product(context, now);
-                return nullptr;
-              });
+  const int64_t room_bytes = kernels::exact_product_bytes(args);
+  lower_dense(
+      lowering, index, "tenon:exact_product",
+      [args, room_bytes, of_a = starts_of(a, stack), of_b = starts_of(b, stack)](
+          const kernels::Context& context, void* const* pointers) -> const char* {
+        kernels::ExactProductArgs now = args;
+        now.a_starts = of_a;
+        now.b_starts = of_b;
+        now.a = pointers[0];
+        now.b = pointers[1];
+        now.dst = pointers[2];
+        now.room = room_bytes > 0 ? pointers[3] : nullptr;
+        kernels::exact_product(context, now);
+        return nullptr;
+      },
+      room_bytes);
+  lowering.plan().steps.back().always_succeeds = true;
 }
 
 }  // namespace tenon::onednn

@@ -76,20 +76,13 @@ Entry<U>* sort_by_digits(Entry<U>* from, Entry<U>* to, int64_t n) {
   return from;
 }
 
-// The first k of n entries, in order; `room` has space for n more.
+// n entries in order; `room` has space for n more.
 template <class U>
-Entry<U>* first_in_order(Entry<U>* entries, Entry<U>* room, int64_t n, int64_t k) {
-  constexpr int64_t kFew = 256;       // counting digits takes longer there
-  constexpr int64_t kSmallPart = 16;  // of so many, the rest is only compared with the last
-  if (k < n / kSmallPart) {
-    std::partial_sort(entries, entries + k, entries + n);
-    return entries;
-  }
-  if (n < kFew) {
-    std::sort(entries, entries + n);
-    return entries;
-  }
-  return sort_by_digits(entries, room, n);
+Entry<U>* in_order(Entry<U>* entries, Entry<U>* room, int64_t n) {
+  constexpr int64_t kFew = 256;  // counting digits takes longer there
+  if (n >= kFew) return sort_by_digits(entries, room, n);
+  std::sort(entries, entries + n);
+  return entries;
 }
 
 }  // namespace tenon::onednn

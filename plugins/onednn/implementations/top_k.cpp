@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // TopK: each row in order, or its first k. Equal numbers keep the order of their indices; NaN
-// counts as the largest.
+// counts as the largest. What need not be sorted is in the order of the indices.
 
 #include "dense.hpp"
-#include "row_order.hpp"
+#include "row_select.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -12,21 +12,40 @@ struct TopK {
   AxisSplit split;
   int64_t k = 0;
   bool wants_largest = true;
+  bool is_sorted = true;
   ElementType type = ElementType::kF32;
   ElementType k_type = ElementType::kI64;
 };
 
-// entries: room for two of each number of the row
+// Of so many parts of a row, one is taken without a look at the order of the others.
+constexpr int64_t kSmallPart = 16;
+
+// room: for two entries of each number of the row
 template <class T>
-void run_row(const TopK& top, const T* src, T* values, int64_t* indices, Entry<Key<T>>* entries) {
+void run_row(const TopK& top, const T* src, T* values, int64_t* indices, Entry<Key<T>>* room) {
   const int64_t inner = top.split.inner, n = top.split.k;
-  for (int64_t i = 0; i < n; ++i)
-    entries[i] = {key_of(src[i * inner], top.wants_largest), static_cast<uint32_t>(i)};
-  const Entry<Key<T>>* first = first_in_order(entries, entries + n, n, top.k);
+  const RowKeys<T> keys = {src, inner, top.wants_largest};
+  if (!top.is_sorted)
+    return select_first(keys, n, top.k, reinterpret_cast<Key<T>*>(room), values, indices);
+  const Entry<Key<T>>* first = room;
+  if (top.k < n / kSmallPart) {
+    first_few(keys, n, top.k, room);
+  } else {
+    for (int64_t i = 0; i < n; ++i)
+      room[i] = {keys(i), static_cast<uint32_t>(i)};
+    first = in_order(room, room + n, n);
+  }
   for (int64_t i = 0; i < top.k; ++i) {
     if (values != nullptr) values[i * inner] = src[first[i].index * inner];
     if (indices != nullptr) indices[i * inner] = first[i].index;
   }
+}
+
+// Bytes of a row's room: keys, the first few, or all entries twice.
+int64_t row_room(const TopK& top, int64_t key_bytes) {
+  const int64_t n = top.split.k, entry_bytes = std::max<int64_t>(8, 2 * key_bytes);
+  if (!top.is_sorted) return n * key_bytes;
+  return (top.k < n / kSmallPart ? top.k : 2 * n) * entry_bytes;
 }
 
 template <class T>
@@ -40,7 +59,8 @@ void run_rows(const TopK& top, int64_t lo, int64_t hi, void* const* pointers) {
     const int64_t to = i / inner * top.k * inner + i % inner;
     run_row(top, src + from, values == nullptr ? nullptr : values + to,
             indices == nullptr ? nullptr : indices + to,
-            static_cast<Entry<Key<T>>*>(pointers[4]) + i * 2 * top.split.k);
+            reinterpret_cast<Entry<Key<T>>*>(static_cast<char*>(pointers[4]) +
+                                             i * row_room(top, sizeof(Key<T>))));
   }
 }
 
@@ -52,10 +72,6 @@ const char* run(const TopK& top, const kernels::Context& context, void* const* p
                           [&](int64_t lo, int64_t hi) { run_rows<T>(top, lo, hi, pointers); });
   });
   return nullptr;
-}
-
-int64_t entry_bytes(ElementType type) {
-  return kernels::visit(type, []<class T>() { return int64_t{sizeof(Entry<Key<T>>)}; });
 }
 
 }  // namespace
@@ -77,6 +93,7 @@ void lower_top_k(Lowering& lowering, int index) {
   TopK top{.split = split_at(src.dims, axis),
            .k = graph.values[output].dims[static_cast<size_t>(axis)],
            .wants_largest = node.integer("largest", 1) != 0,
+           .is_sorted = node.integer("sorted", 1) != 0,
            .type = src.type,
            .k_type = graph.values[node.inputs[1]].type};
   lower_dense(
@@ -84,7 +101,7 @@ void lower_top_k(Lowering& lowering, int index) {
       [top](const kernels::Context& context, void* const* pointers) {
         return run(top, context, pointers);
       },
-      src.count() * 2 * entry_bytes(src.type));
+      top.split.outer * top.split.inner * row_room(top, kernels::element_bytes(src.type)));
 }
 
 }  // namespace tenon::onednn

@@ -51,6 +51,8 @@ class Reals {
       std::copy_n(row, n, to);
       return;
     }
+    if (const RealLoad by_vectors = ops_->load[static_cast<int>(type)])
+      return by_vectors(static_cast<const char*>(source) + at * element_bytes(type), stride, n, to);
     visit(type, [&]<class T>() {
       const T* from = static_cast<const T*>(source) + at;
       for (int64_t i = 0; i < n; ++i)
@@ -64,6 +66,8 @@ class Reals {
         row[i] = type == ElementType::kF16 ? round_to_odd(from[i]) : static_cast<float>(from[i]);
       return table_->store_f32(row, n, {target, type}, at, false);
     }
+    if (const RealStore by_vectors = ops_->store[static_cast<int>(type)])
+      return by_vectors(from, n, static_cast<char*>(target) + at * element_bytes(type));
     visit(type, [&]<class T>() {
       T* to = static_cast<T*>(target) + at;
       for (int64_t i = 0; i < n; ++i)
@@ -80,6 +84,7 @@ class Reals {
     ops_->of[op](a, b, c, n, out);
   }
   bool knows(uint32_t op) const { return ops_->of[op] != nullptr; }
+  CompareOp<double> comparison(uint32_t op) const { return ops_->compare[op]; }
 
  private:
   const KernelTable* table_;
@@ -117,6 +122,9 @@ class Integers {
     (is_unsigned_ ? ops_->of_unsigned : ops_->of_signed)[op](a, b, c, bits, n, out);
   }
   bool knows(uint32_t op) const { return ops_->of_signed[op] != nullptr; }
+  CompareOp<int64_t> comparison(uint32_t op) const {
+    return (is_unsigned_ ? ops_->compare_unsigned : ops_->compare_signed)[op];
+  }
 
  private:
   bool is_unsigned_;
@@ -155,6 +163,9 @@ std::string ExactPlan::make(const ExactSpec& spec) {
   domain_ = spec.domain;
   bits_ = spec.bits;
   results_.assign(spec.results.begin(), spec.results.end());
+  is_compared_.assign(nodes_.size(), false);
+  for (const ExactResult& result : results_)
+    is_compared_[result.node] = is_only_compared(result);
   for (const ExactEdge& edge : spec.inputs)
     types_.push_back(edge.type);
   strides_.resize(spec.inputs.size());
@@ -180,6 +191,19 @@ std::string ExactPlan::make(const ExactSpec& spec) {
       strides.push_back(0);
   }
   return {};
+}
+
+// Whether a result is a comparison that nothing else needs as a number.
+bool ExactPlan::is_only_compared(const ExactResult& result) const {
+  const uint32_t op = nodes_[result.node].op;
+  const bool is_comparison = op >= TN_EXPR_EQ && op <= TN_EXPR_GE;
+  if (!is_comparison || result.type != ElementType::kBool) return false;
+  const auto is_other = [&](const ExactResult& r) { return r.node == result.node; };
+  if (std::count_if(results_.begin(), results_.end(), is_other) > 1) return false;
+  return std::none_of(nodes_.begin(), nodes_.end(), [&](const tn_expr_node& node) {
+    const uint32_t operands[] = {node.a, node.b, node.c};
+    return std::count(operands, operands + arity(node.op), result.node) > 0;
+  });
 }
 
 // Tiles of a row are equally long, so that none is a short remainder.
@@ -208,7 +232,7 @@ void ExactPlan::run_tile(const Domain& domain,
                          int64_t n) const {
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const tn_expr_node& node = nodes_[i];
-    if (node.op == TN_EXPR_CONST || lies_ready(node, Domain::kOwn)) continue;
+    if (node.op == TN_EXPR_CONST || is_compared_[i] || lies_ready(node, Domain::kOwn)) continue;
     if (node.op == TN_EXPR_INPUT) {
       domain.load(types_[node.a], frame.sources[node.a], frame.at[node.a], strides_[node.a].back(),
                   n, frame.values[i]);
@@ -218,6 +242,25 @@ void ExactPlan::run_tile(const Domain& domain,
     const auto* b = arity(node.op) > 1 ? frame.values[node.b] : a;
     const auto* c = arity(node.op) > 2 ? frame.values[node.c] : a;
     domain.apply(node.op, a, b, c, bits_, n, frame.values[i]);
+  }
+}
+
+// Comparisons first: what they read where it lies may be overwritten by another result.
+template <class Domain>
+void ExactPlan::store_tile(const Domain& domain,
+                           const Frame<typename Domain::Number>& frame,
+                           int64_t n,
+                           void* const* targets,
+                           int64_t at) const {
+  for (size_t i = 0; i < results_.size(); ++i) {
+    const tn_expr_node& node = nodes_[results_[i].node];
+    if (is_compared_[results_[i].node])
+      domain.comparison(node.op)(frame.values[node.a], frame.values[node.b], n,
+                                 static_cast<uint8_t*>(targets[i]) + at);
+  }
+  for (size_t i = 0; i < results_.size(); ++i) {
+    const auto [node, type] = results_[i];
+    if (!is_compared_[node]) domain.store(type, frame.values[node], n, targets[i], at);
   }
 }
 
@@ -256,9 +299,7 @@ void ExactPlan::run_tiles(const Domain& domain,
           const_cast<N*>(static_cast<const N*>(sources[nodes_[i].a])) + frame.at[nodes_[i].a];
     }
     run_tile(domain, frame, n);
-    for (size_t i = 0; i < results_.size(); ++i)
-      domain.store(results_[i].type, frame.values[results_[i].node], n, targets[i],
-                   tile / tiles * inner + column);
+    store_tile(domain, frame, n, targets, tile / tiles * inner + column);
   }
 }
 

@@ -53,6 +53,7 @@ class ExactPlan {
 
   int64_t tiles_of_row() const;
   bool lies_ready(const tn_expr_node& node, ElementType wanted) const;
+  bool is_only_compared(const ExactResult& result) const;
   template <class Domain>
   void run_tiles(const Domain& domain,
                  const void* const* sources,
@@ -61,9 +62,16 @@ class ExactPlan {
                  int64_t hi) const;
   template <class Domain>
   void run_tile(const Domain& domain, Frame<typename Domain::Number>& frame, int64_t n) const;
+  template <class Domain>
+  void store_tile(const Domain& domain,
+                  const Frame<typename Domain::Number>& frame,
+                  int64_t n,
+                  void* const* targets,
+                  int64_t at) const;
 
   std::vector<tn_expr_node> nodes_;
   std::vector<ExactResult> results_;
+  std::vector<bool> is_compared_;  // of each node: it is stored as it is compared
   std::vector<ElementType> types_;
   std::vector<int64_t> dims_;                  // merged, at least one
   std::vector<std::vector<int64_t>> strides_;  // [inputs][rank]

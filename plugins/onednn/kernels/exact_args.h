@@ -19,17 +19,30 @@ using IntegerOp = void (*)(
 using IntegerLoad = void (*)(const void* src, int64_t stride, int64_t n, int64_t* out);
 using IntegerStore = void (*)(const int64_t* from, int64_t n, void* dst);
 
+// A comparison whose results are stored as bytes of 0 and 1.
+template <class N>
+using CompareOp = void (*)(const N* a, const N* b, int64_t n, uint8_t* dst);
+
 struct IntegerOps {
   IntegerOp of_signed[256];  // by TN_EXPR_*; null: no such instruction
   IntegerOp of_unsigned[256];
+  CompareOp<int64_t> compare_signed[256];  // null: no comparison
+  CompareOp<int64_t> compare_unsigned[256];
   IntegerLoad load[static_cast<int>(ElementType::kCount)];  // null: no integer
   IntegerStore store[static_cast<int>(ElementType::kCount)];
 };
 
 using RealOp = void (*)(const double* a, const double* b, const double* c, int64_t n, double* out);
 
+using RealLoad = void (*)(const void* src, int64_t stride, int64_t n, double* out);
+using RealStore = void (*)(const double* from, int64_t n, void* dst);
+
 struct RealOps {
-  RealOp of[256];  // by TN_EXPR_*; null: no such instruction
+  RealOp of[256];                  // by TN_EXPR_*; null: no such instruction
+  CompareOp<double> compare[256];  // null: no comparison
+  // Null: not in vectors.
+  RealLoad load[static_cast<int>(ElementType::kCount)];
+  RealStore store[static_cast<int>(ElementType::kCount)];
 };
 
 }  // namespace tenon::onednn::kernels

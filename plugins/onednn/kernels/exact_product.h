@@ -30,8 +30,11 @@ struct ExactProductArgs {
   int64_t m = 0, n = 0, k = 0;
   // Where each matrix of a stack begins, in elements; as many as there are products.
   std::span<const int64_t> a_starts = {}, b_starts = {};
+  void* room = nullptr;  // exact_product_bytes()
 };
 
+// Bytes that products with many rows pack their right operand into. 0: they need none.
+int64_t exact_product_bytes(const ExactProductArgs& args);
 void exact_product(const Context& context, const ExactProductArgs& args);
 
 }  // namespace tenon::onednn::kernels

@@ -89,4 +89,38 @@ do
   assert(scaled(full, 0.1)[1] == 0.1 and scaled(full, 0.1):dtype() == "float64")
   assert(scaled(tn.tensor({ 1, 1 }), 0.1):dtype() == "float32")
   assert((full * tn.asarray(0.1, "float64"))[1] == 0.1)
+
+  -- So do floats that a loop begins with.
+  local double = tn.tensor(1, "float64")
+  local function first(x) return type(x) == "number" and x or x[1] end
+  assert(first(tn.jit(function(v) return tn.fori_loop(0, 1, function(_, s) return s * v end, 0.1) end)(double)) == 0.1)
+  assert(first(tn.jit(function(v)
+    return tn.while_loop(function(s) return tn.greater(s, 1) end, function(s) return s * v end, 0.1)
+  end)(double)) == 0.1)
+  local stacked = tn.jit(function(v)
+    local _, all = tn.scan(function(s, x) return s * x, s end, 0.1, v)
+    return all
+  end)(full)
+  assert(stacked[2] == 0.1 and stacked:dtype() == "float64")
+  local single = tn.jit(function(v)
+    return tn.fori_loop(0, 1, function(_, s) return s + v end, 0.5)
+  end)(tn.tensor(1))
+  assert(first(single) == 1.5)
+end
+
+-- A step of float64: numbers of the loss, the rate and what a schedule drives keep their digits.
+if has_gradients then
+  local point = tn.tensor({ 1, 2, 3 }, "float64")
+  for _, settings in ipairs({ {}, { factor = 0.3 } }) do
+    local factor = settings.factor or 0.7
+    local step = tn.step(function(w, v, scale) return (w * v * scale):sum() * tn.setting("factor", 0.7) end,
+      tn.tensor({ 0, 0, 0 }, "float64"), { optimizer = "trainer.sgd", rate = 0.1, settings = settings })
+    assert(step(point, 0.3) == 0)
+    local made = step:parameters()
+    assert(made:dtype() == "float64")
+    for i = 1, 3 do
+      local wanted = -0.1 * factor * i * 0.3
+      assert(math.abs(made[i] - wanted) < 1e-15, ("%.17g instead of %.17g"):format(made[i], wanted))
+    end
+  end
 end

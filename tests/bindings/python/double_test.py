@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of float64 and of integers run on the backend with products of their own types."""
 
+import functools
+
 import numpy as np
 import pytest
 import tenon as tn
@@ -59,6 +61,24 @@ NUMBERS = {
     "a list in a list": lambda: tn.multiply(FULL, [[0.1, 0.1]]),
     "what is joined": lambda: tn.concat([FULL, [0.1]])[2:],
     "what is written": lambda: tn.jit(lambda x: x.at[:].set([0.1, 0.1]))(FULL),
+    "where a loop begins": lambda: tn.fori_loop(0, 1, lambda i, s: s * FULL[0], 0.1),
+    "where a while loop begins": lambda: tn.while_loop(lambda s: s > 1, lambda s: s * FULL[0], 0.1),
+    "where a scan begins": lambda: tn.scan(lambda s, x: (s * x, s), 0.1, FULL)[1],
+    "where a scan without slices begins": lambda: tn.scan(
+        lambda s, _: (s * FULL[0], s), 0.1, length=2
+    )[1],
+    "a state beside float64": lambda: tn.fori_loop(
+        0, 1, lambda i, s: (s[0], s[1] * s[0]), (0.1, FULL)
+    )[1],
+    "a state that something else is computed with": lambda: tn.fori_loop(
+        0, 1, lambda i, s: (s[0], s[0] * FULL[0]), (0.1, 0.0)
+    )[1],
+    "where a loop in a function begins": lambda: tn.jit(
+        lambda x: tn.fori_loop(0, 1, lambda i, s: s * x, 0.1)
+    )(FULL[0]),
+    "where a loop in a loop begins": lambda: tn.fori_loop(
+        0, 1, lambda i, s: tn.fori_loop(0, 1, lambda j, t: t * FULL[0], s), 0.1
+    ),
     "an array of a number": lambda: tn.asarray(0.1, dtype="float64"),
     "an array of a list": lambda: tn.asarray([0.1], dtype="float64"),
     "an array of a list in a function": lambda: tn.jit(
@@ -83,6 +103,84 @@ def test_a_number_of_python_takes_the_type_of_what_is_beside_it(dtype):
     for got in (tn.jit(lambda x, a: x * a)(x, 0.1), looped(x, 0.1)):
         assert got.dtype == dtype
     assert tn.exp([0.1]).dtype == tn.asarray([0.1]).dtype == "float32"
+
+
+def test_a_loop_of_float64_is_numpys():
+    """x <- a x (1 - x), whose digits double with each step: float32 would have none left."""
+    want = 0.1
+    for _ in range(60):
+        want = 3.9 * want * (1 - want)
+    a = np.float64(3.9)
+    assert abs(float(tn.fori_loop(0, 60, lambda i, x: a * x * (1 - x), 0.1)) - want) < 1e-6
+    rates = np.full(60, a)
+    last, all_of = tn.scan(lambda x, a: (a * x * (1 - x), x), 0.1, rates)
+    assert abs(float(last) - want) < 1e-6 and all_of.dtype == "float64"
+    slope = tn.grad(lambda a: tn.fori_loop(0, 5, lambda i, x: a * x * (1 - x), 0.1))
+    run = lambda a: functools.reduce(lambda x, _: a * x * (1 - x), range(5), 0.1)  # noqa: E731
+    assert abs(float(slope(a)) - (run(a + 1e-6) - run(a - 1e-6)) / 2e-6) < 1e-6
+
+
+def test_a_state_that_the_body_gives_back_in_float32_stays_float32():
+    ones = np.ones(3, "float32")
+    last = tn.fori_loop(0, 2, lambda i, s: (ones.sum() * tn.sum(ones), s[1] * s[1]), (0.0, FULL))
+    assert [x.dtype for x in last] == ["float32", "float64"]
+    assert tn.fori_loop(0, 2, lambda i, s: s + tn.sum(ones), 0.0).dtype == "float32"
+    with pytest.raises(TypeError, match="state after a step: expected float32.* got int64"):
+        tn.fori_loop(0, 2, lambda i, s: (i, s[1] * FULL), (0.0, FULL))
+
+
+def plain_steps(w, x, y, factor, rate, count):
+    """Descent on mean((x w - y)^2) * factor, in float64: the losses and the weights."""
+    losses = []
+    for _ in range(count):
+        apart = x @ w - y
+        losses.append((apart**2).mean() * factor)
+        w = w - rate * factor * 2 / len(x) * x.T @ apart
+    return losses, w
+
+
+def test_a_step_of_float64_is_numpys():
+    x, y, w = rng.standard_normal((6, 3)), rng.standard_normal(6), rng.standard_normal(3)
+
+    def loss(p, x, y, factor):
+        return ((x @ p["w"] - y) ** 2).mean() * factor
+
+    step = tn.Step(loss, {"w": w.copy()}, tn.optim.sgd(lr=0.1))
+    losses, last = plain_steps(w, x, y, 0.3, 0.1, 20)
+    got = [step(x, y, 0.3) for _ in range(20)]
+    assert got[0].dtype == "float64"
+    np.testing.assert_allclose(got, losses, 1e-14)
+    np.testing.assert_allclose(step.parameters["w"], last, 1e-13)
+
+
+def test_a_number_of_python_as_parameter_of_a_step_is_float64_beside_float64():
+    x = rng.standard_normal(5)
+    step = tn.Step(lambda p, x: ((p["a"] * x - p["b"]) ** 2).mean(), {"a": 0.1, "b": x * 2}, "sgd")
+    assert abs(float(step(x)) - ((0.1 * x - 2 * x) ** 2).mean()) < 1e-15
+    assert step.parameters["a"].dtype == "float64"
+
+
+def test_settings_of_a_step_of_float64_keep_their_digits():
+    x, y, w = rng.standard_normal((6, 3)), rng.standard_normal(6), rng.standard_normal(3)
+
+    def loss(p, x, y):
+        return ((x @ p["w"] - y) ** 2).mean() * tn.setting("factor", 0.7)
+
+    for settings, factor in (({}, 0.7), ({"factor": 0.3}, 0.3), ({"factor": lambda _: 0.3}, 0.3)):
+        step = tn.Step(loss, {"w": w.copy()}, tn.optim.sgd(lr=0.1), settings=settings)
+        got = [step(x, y) for _ in range(5)]
+        np.testing.assert_allclose(got, plain_steps(w, x, y, factor, 0.1, 5)[0], 1e-14)
+    assert loss({"w": w}, x, y) == ((x @ w - y) ** 2).mean() * 0.7
+
+
+def test_an_accumulated_step_of_float64_is_numpys():
+    x, y, w = rng.standard_normal((6, 3)), rng.standard_normal(6), rng.standard_normal(3)
+    loss = lambda p, x, y: ((x @ p - y) ** 2).mean()  # noqa: E731
+    step = tn.Step(loss, w.copy(), tn.optim.sgd(lr=0.1), accumulate=2, average=0.5)
+    for _ in range(3):
+        step(x[:2], y[:2])
+        step(x[2:], y[2:])
+    np.testing.assert_allclose(step.parameters, plain_steps(w, x, y, 1, 0.1, 3)[1], 1e-13)
 
 
 def test_special_functions_have_the_slopes_of_closed_forms():

@@ -6,11 +6,12 @@ local control_functions = {}
 
 local function type_text(x) return x.dtype .. "[" .. table.concat(x.shape, ", ") .. "]" end
 
--- The leaves of a tree as values of the innermost trace, with their types as text.
-local function leaves_of(of)
+-- The leaves of a tree as values of the innermost trace, with their types as text. doubles: those, by their place,
+-- that are numbers and become float64.
+local function leaves_of(of, doubles)
   local values, types = flatten(of, "", {}, {}), {}
   for i, x in ipairs(values) do
-    values[i] = as_value(x)
+    values[i] = doubles and doubles[i] and number(x, "float64") or as_value(x)
     types[i] = type_text(values[i])
   end
   return values, table.concat(types, ", ")
@@ -26,6 +27,44 @@ local function as_truth(x, what)
   local value = as_value(x)
   if #value.shape > 0 then fail(what, ": expected one truth value, got ", describe(value)) end
   return cast(value, "bool")
+end
+
+local function any_double(values)
+  for _, x in ipairs(values) do
+    if x.dtype == "float64" then return true end
+  end
+  return false
+end
+
+-- The states that a loop begins with, and what body(states) gives: a model, what it captured, the values of the states
+-- after a step, their types as text, and other values. A float of Lua begins as float32. Beside float64 it begins as
+-- float64, without loss of a digit, unless the body gives it back in another type: then the body is traced again.
+local function steady(who, init, beside, body)
+  local floats, doubles = {}, {}
+  for i, x in ipairs((flatten(init, "", {}, {}))) do floats[i] = math.type(x) == "float" or nil end
+  local function attempt()
+    local states, types = leaves_of(init, doubles)
+    return states, types, body(states)
+  end
+  local ok, states, types, made = pcall(attempt)
+  local message = not ok and states or nil
+  if not ok and not next(floats) then error(message, 0) end
+  local is_steady = ok
+    and not (next(floats) and (any_double(beside) or any_double(states) or any_double(made.values) or any_double(made.more) or any_double(made.captured)))
+  local wanted = floats
+  while not is_steady do
+    doubles = wanted
+    ok, states, types, made = pcall(attempt)
+    if not ok then error(message or states, 0) end
+    wanted, is_steady = {}, true
+    for i in pairs(doubles) do
+      local x = made.values[i]
+      wanted[i] = x ~= nil and x.dtype == "float64" or nil
+      is_steady = is_steady and wanted[i] ~= nil
+    end
+  end
+  expect(who .. ": state after a step", types, made.types)
+  return states, made
 end
 
 local function inputs_like(trace, name, tree, values)
@@ -80,41 +119,41 @@ end
 -- state = init, then state = body(state) as long as condition(state); the last state, a tree whose types and shapes
 -- stay.
 function control_functions.while_loop(condition, body, init)
-  local states, types = leaves_of(init)
-  init = refill(init, states, { at = 0 })
-  local first = as_truth(inline_of(condition)(init), "while_loop")
-  local model, captured = traced(function(trace)
-    add_input(trace, "iteration", "int64", {})
-    add_input(trace, "condition", "bool", {})
-    local new = inline_of(body)(inputs_like(trace, "state", init, states))
-    local values, got = leaves_of(new)
-    expect("while_loop: state after a step", types, got)
-    local going = as_truth(inline_of(condition)(refill(new, values, { at = 0 })), "while_loop: condition")
-    return finish(trace, { going, table.unpack(values) }), trace.captured
+  local states, made = steady("while_loop", init, {}, function(states)
+    return traced(function(trace)
+      add_input(trace, "iteration", "int64", {})
+      add_input(trace, "condition", "bool", {})
+      local new = inline_of(body)(inputs_like(trace, "state", init, states))
+      local values, types = leaves_of(new)
+      local going = as_truth(inline_of(condition)(refill(new, values, { at = 0 })), "while_loop: condition")
+      local model = finish(trace, { going, table.unpack(values) })
+      return { model = model, captured = trace.captured, values = values, types = types, more = {} }
+    end)
   end)
-  local count = #states
-  local made = control_node("Loop", { false, first, table.unpack(states) }, captured, count, { body = model })
-  return refill(init, made, { at = 0 })
+  local first = as_truth(inline_of(condition)(refill(init, states, { at = 0 })), "while_loop")
+  local inputs = { false, first, table.unpack(states) }
+  return refill(init, control_node("Loop", inputs, made.captured, #states, { body = made.model }), { at = 0 })
 end
 
 -- step(i, state) gives the state and what is stacked; the last state and the stacks.
 local function counted_loop(who, steps, init, step)
-  local states, types = leaves_of(init)
-  local more, count
-  local model, captured = traced(function(trace)
-    local i = add_input(trace, "iteration", "int64", {})
-    add_input(trace, "condition", "bool", {})
-    local state
-    state, more = step(i, inputs_like(trace, "state", init, states))
-    local values, got = leaves_of(state)
-    expect(who .. ": state after a step", types, got)
-    for _, x in ipairs((leaves_of(more))) do values[#values + 1] = x end
-    count = #values
-    return finish(trace, { as_value(true), table.unpack(values) }), trace.captured
+  local stacks
+  local states, made = steady(who, init, {}, function(states)
+    return traced(function(trace)
+      local i = add_input(trace, "iteration", "int64", {})
+      add_input(trace, "condition", "bool", {})
+      local state
+      state, stacks = step(i, inputs_like(trace, "state", init, states))
+      local values, types = leaves_of(state)
+      local more = leaves_of(stacks)
+      local results = table.move(more, 1, #more, #values + 2, { as_value(true), table.unpack(values) })
+      return { model = finish(trace, results), captured = trace.captured, values = values, types = types, more = more }
+    end)
   end)
-  local made = control_node("Loop", { steps, false, table.unpack(states) }, captured, count, { body = model })
+  local inputs, count = { steps, false, table.unpack(states) }, #made.values + #made.more
+  local out = control_node("Loop", inputs, made.captured, count, { body = made.model })
   local from = { at = 0 }
-  return refill(init, made, from), refill(more, made, from)
+  return refill(init, out, from), refill(stacks, out, from)
 end
 
 -- state = init, then state = body(i, state) for i from lower to upper, upper excluded; the last state.
@@ -134,25 +173,23 @@ function control_functions.scan(f, init, xs, options)
     if not o.length then fail("scan: expected xs or length, got neither") end
     return counted_loop("scan", as_value(o.length), init, function(_, state) return inline_of(f)(state) end)
   end
-  local states, types = leaves_of(init)
-  local slices, count, n_more, more = leaves_of(xs), 0, 0, nil
-  local model, captured = traced(function(trace)
-    local state, parts = inputs_like(trace, "state", init, states), {}
-    for i, x in ipairs(slices) do
-      if #x.shape == 0 or x.shape[1] ~= slices[1].shape[1] then
-        fail("scan: expected one size of the first axis, got ", select(2, leaves_of(xs)))
+  local slices, stacks = leaves_of(xs), nil
+  local states, made = steady("scan", init, slices, function(states)
+    return traced(function(trace)
+      local state, parts = inputs_like(trace, "state", init, states), {}
+      for i, x in ipairs(slices) do
+        if #x.shape == 0 or x.shape[1] ~= slices[1].shape[1] then
+          fail("scan: expected one size of the first axis, got ", select(2, leaves_of(xs)))
+        end
+        parts[i] = add_input(trace, "x" .. i, x.dtype, table.move(x.shape, 2, #x.shape, 1, {}))
       end
-      parts[i] = add_input(trace, "x" .. i, x.dtype, table.move(x.shape, 2, #x.shape, 1, {}))
-    end
-    local new
-    new, more = inline_of(f)(state, refill(xs, parts, { at = 0 }))
-    local values, got = leaves_of(new)
-    expect("scan: state after a step", types, got)
-    local extra = leaves_of(more)
-    n_more = #extra
-    for _, x in ipairs(extra) do values[#values + 1] = x end
-    count = #values
-    return finish(trace, values), trace.captured
+      local new
+      new, stacks = inline_of(f)(state, refill(xs, parts, { at = 0 }))
+      local values, types = leaves_of(new)
+      local more = leaves_of(stacks)
+      local results = table.move(more, 1, #more, #values + 1, { table.unpack(values) })
+      return { model = finish(trace, results), captured = trace.captured, values = values, types = types, more = more }
+    end)
   end)
   local function direction(n)
     local list = {}
@@ -160,9 +197,10 @@ function control_functions.scan(f, init, xs, options)
     return list
   end
   local attributes = { num_scan_inputs = #slices, scan_input_directions = direction(#slices) }
-  if n_more > 0 then attributes.scan_output_directions = direction(n_more) end
+  if #made.more > 0 then attributes.scan_output_directions = direction(#made.more) end
   local inputs = table.move(slices, 1, #slices, #states + 1, table.move(states, 1, #states, 1, {}))
-  local made = control_node("Scan", inputs, captured, count, { body = model }, attributes)
+  local count = #made.values + #made.more
+  local out = control_node("Scan", inputs, made.captured, count, { body = made.model }, attributes)
   local from = { at = 0 }
-  return refill(init, made, from), refill(more, made, from)
+  return refill(init, out, from), refill(stacks, out, from)
 end

@@ -10,7 +10,7 @@ function tn.setting(name, value)
   local known = trace.settings[name]
   if known and known.number ~= value then fail("setting ", name, ": expected ", known.number, " again, got ", value) end
   if not known then
-    known = { number = value, value = new_value(trace, trace.builder:constant(tn.tensor(value, "float32"), name)) }
+    known = { number = value, value = new_value(trace, trace.builder:constant(tn.tensor(value, trace.floats or "float32"), name)) }
     trace.settings[name] = known
   end
   return known.value
@@ -44,9 +44,17 @@ local function for_plan(step, id, given)
   return given
 end
 
+-- What floats of Lua are in a step with this batch.
+local function floats_of(step, batch)
+  local all = flatten(step.initial, "", {}, {})
+  for i = 1, batch.n do all[#all + 1] = batch[i] end
+  return float_type(all)
+end
+
 local function build(step, batch)
   local model = traced(function(trace)
     local args = {}
+    trace.floats = floats_of(step, batch)
     step.names = select(2, flatten(step.initial, "params", {}, {}))
     local at = 0
     args[1] = map_leaves(step.initial, function(leaf)
@@ -67,7 +75,9 @@ local function build(step, batch)
   model = drive(step, model, 2)
   local names
   if step.check_nan then model, names = watched(model) end
-  return model:compile(step.options), names
+  local types = {}
+  for _, port in ipairs(model:inspect().inputs) do types[port.name] = port.dtype end
+  return model:compile(step.options), names, types
 end
 
 -- A number, or a schedule or function of the step's number, at this step.
@@ -93,7 +103,9 @@ function stepper:__call(...)
     key[i] = dtype .. table.concat(shape, "x")
   end
   key = table.concat(key, ";")
-  if not self.plans[key] then self.plans[key], self.names_of[key] = build(self, batch) end
+  if not self.plans[key] then
+    self.plans[key], self.names_of[key], self.types_of[key] = build(self, batch)
+  end
   local plan = self.plans[key]
   if not rawequal(plan, self.plan) then
     if self.plan then
@@ -103,15 +115,16 @@ function stepper:__call(...)
     end
     self.plan = plan
   end
-  for i = 1, batch.n do batch[i] = to_tensor(batch[i]) end
+  local floats = floats_of(self, batch)
+  for i = 1, batch.n do batch[i] = to_tensor(batch[i], floats) end
   local n = batch.n
-  local function append(value)
+  local function append(name, value)
     n = n + 1
-    batch[n] = tn.tensor(value, "float32")
+    batch[n] = tn.tensor(value, self.types_of[key][name])
   end
-  for _, name in ipairs(self.inputs[1]) do append(setting_at(self, name)) end
-  append(number_at(self, self.rate))
-  for _, name in ipairs(self.inputs[2]) do append(setting_at(self, name)) end
+  for _, name in ipairs(self.inputs[1]) do append("setting/" .. name, setting_at(self, name)) end
+  append("learning_rate", number_at(self, self.rate))
+  for _, name in ipairs(self.inputs[2]) do append("setting/" .. name, setting_at(self, name)) end
   self.count = self.count + 1
   local loss, first = plan(table.unpack(batch, 1, n))
   if self.names_of[key] then refuse_nan(self.names_of[key], first[1]) end
@@ -139,7 +152,7 @@ function tn.step(loss, params, options)
   local rest = {}
   for name, value in pairs(options or {}) do rest[name] = value end
   local step = {
-    loss = inline_of(loss), initial = params, plans = {}, names_of = {}, count = 0,
+    loss = inline_of(loss), initial = params, plans = {}, names_of = {}, types_of = {}, count = 0,
     optimizer = rest.optimizer or "trainer.sgd", rate = rest.rate or 0.01,
   }
   if type(step.optimizer) == "userdata" and not rest.rate then

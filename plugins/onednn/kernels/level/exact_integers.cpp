@@ -5,6 +5,7 @@
 #include "tenon/expr.h"
 
 #include "../exact_args.h"
+#include "comparisons.h"
 #include "level.h"
 
 namespace tenon::onednn::kernels::TENON_LEVEL {
@@ -156,6 +157,8 @@ IntegerOps all_ops() {
     ops.of_signed[op] = instruction<int64_t>(op);
     ops.of_unsigned[op] = instruction<uint64_t>(op);
   }
+  add_comparisons<int64_t>(ops.compare_signed);
+  add_comparisons<uint64_t>(ops.compare_unsigned);
   add_type<uint8_t>(ops, ElementType::kU8);
   add_type<int8_t>(ops, ElementType::kS8);
   add_type<uint16_t>(ops, ElementType::kU16);

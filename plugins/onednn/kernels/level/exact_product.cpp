@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products in f64 and in integers; contract in ../exact_product.h. A tile is some rows times a
-// panel of two registers, whose sums stay in registers over a piece of k.
+// panel of two registers, whose sums stay in registers over a piece of k. The rows of several
+// panels are packed as well: [rows of a tile] side by side for each k.
 
 #include "level.h"
 #include "simd.h"
@@ -28,7 +29,8 @@ struct Register {
 };
 
 template <class T>
-void pack(const T* b, int64_t b_k, int64_t b_column, int64_t depth, int64_t columns, T* panel) {
+void pack_panel(
+    const T* b, int64_t b_k, int64_t b_column, int64_t depth, int64_t columns, T* panel) {
   constexpr int kColumns = Register<T>::kColumns;
   for (int64_t k = 0; k < depth; ++k, panel += kColumns, b += b_k) {
     if (b_column == 1 && columns == kColumns) {
@@ -41,6 +43,27 @@ void pack(const T* b, int64_t b_k, int64_t b_column, int64_t depth, int64_t colu
 }
 
 template <class T>
+void pack(const ExactPack& args) {
+  constexpr int kColumns = Register<T>::kColumns;
+  T* panel = static_cast<T*>(args.panels);
+  for (int64_t column = 0; column < args.columns; column += kColumns) {
+    const int64_t left = args.columns - column;
+    pack_panel(static_cast<const T*>(args.b) + column * args.b_column, args.b_k, args.b_column,
+               args.depth, left < kColumns ? left : kColumns, panel);
+    panel += args.depth * kColumns;
+  }
+}
+
+// n rows side by side for each k.
+template <class T>
+void pack_rows(const T* a, int64_t a_row, int64_t a_k, int64_t n, int64_t depth, T* packed) {
+  if (a_k == 1) return transpose_tile({a, packed, a_row, n, n, depth, sizeof(T)});
+  for (int64_t k = 0; k < depth; ++k)
+    for (int64_t row = 0; row < n; ++row)
+      packed[k * n + row] = a[row * a_row + k * a_k];
+}
+
+template <class T>
 struct Tile {
   const T* a;
   int64_t a_row, a_k;
@@ -48,13 +71,15 @@ struct Tile {
   int64_t depth;
   T* dst;
   int64_t dst_row;
-  bool adds;  // to what dst holds
+  bool adds;       // to what dst holds
+  bool is_packed;  // the rows
 };
 
-template <class T, int rows>
+template <class T, int rows, bool is_packed>
 void multiply_tile(const Tile<T>& tile) {
   using R = Register<T>;
   using V = typename R::V;
+  const int64_t a_row = is_packed ? 1 : tile.a_row, a_k = is_packed ? rows : tile.a_k;
   V sums[rows][kWide];
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r)
@@ -64,14 +89,14 @@ void multiply_tile(const Tile<T>& tile) {
   const T* a = tile.a;
   const T* b = tile.panel;
 #pragma GCC unroll 2
-  for (int64_t k = 0; k < tile.depth; ++k, a += tile.a_k, b += R::kColumns) {
+  for (int64_t k = 0; k < tile.depth; ++k, a += a_k, b += R::kColumns) {
     V right[kWide];
 #pragma GCC unroll 16
     for (int v = 0; v < kWide; ++v)
       right[v] = load_vector<V>(b + v * R::kLanes);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r) {
-      const V left = a[r * tile.a_row] - V{};
+      const V left = a[r * a_row] - V{};
 #pragma GCC unroll 16
       for (int v = 0; v < kWide; ++v)
         sums[r][v] = R::fused(left, right[v], sums[r][v]);
@@ -87,8 +112,8 @@ void multiply_tile(const Tile<T>& tile) {
 template <class T, int rows>
 void multiply_rows(const Tile<T>& tile, int64_t n) {
   if constexpr (rows > 0) {
-    if (n == rows) return multiply_tile<T, rows>(tile);
-    multiply_rows<T, rows - 1>(tile, n);
+    if (n < rows) return multiply_rows<T, rows - 1>(tile, n);
+    tile.is_packed ? multiply_tile<T, rows, true>(tile) : multiply_tile<T, rows, false>(tile);
   }
 }
 
@@ -109,52 +134,99 @@ void multiply_narrow(Tile<T> tile, int64_t n, int64_t columns) {
     std::memcpy(dst + r * dst_row, whole + r * kColumns, static_cast<size_t>(columns) * sizeof(T));
 }
 
+// Some rows times all panels.
 template <class T>
-void multiply(const ExactBlock& block) {
-  constexpr int kColumns = Register<T>::kColumns;
-  const T* const a = static_cast<const T*>(block.a);
-  const T* const b = static_cast<const T*>(block.b);
-  T* const panel = static_cast<T*>(block.room);
-  for (int64_t column = 0; column < block.columns; column += kColumns) {
-    const int64_t left = block.columns - column;
-    const int64_t columns = left < kColumns ? left : kColumns;
+class Block {
+ public:
+  explicit Block(const ExactBlock& block)
+      : block_(block),
+        packs_rows_(block.right.columns >= kLeastPanels * kColumns),
+        own_panel_(static_cast<T*>(block.room)),
+        packed_rows_(own_panel_ + kExactDepth * kColumns) {}
+
+  void multiply() const {
     int64_t k = 0;
     do {  // once where nothing is to be summed
-      const int64_t rest = block.depth - k;
+      const int64_t rest = block_.right.depth - k;
       const int64_t depth = rest < kExactDepth ? rest : kExactDepth;
-      pack(b + k * block.b_k + column * block.b_column, block.b_k, block.b_column, depth, columns,
-           panel);
-      for (int64_t row = 0; row < block.rows; row += kRows) {
-        const int64_t n = block.rows - row < kRows ? block.rows - row : kRows;
-        const Tile<T> tile = {a + row * block.a_row + k * block.a_k,
-                              block.a_row,
-                              block.a_k,
-                              panel,
-                              depth,
-                              static_cast<T*>(block.dst) + row * block.dst_row + column,
-                              block.dst_row,
-                              k > 0};
-        if (columns == kColumns)
-          multiply_rows<T, kRows>(tile, n);
-        else
-          multiply_narrow(tile, n, columns);
+      if (packs_rows_) {
+        for (int64_t row = 0; row < block_.rows; row += kRows)
+          pack_rows(left(row, k), block_.a_row, block_.a_k, rows_at(row), depth,
+                    packed_rows_ + row * depth);
       }
+      for (int64_t column = 0; column < block_.right.columns; column += kColumns)
+        multiply_panel(k, depth, column);
       k += kExactDepth;
-    } while (k < block.depth);
+    } while (k < block_.right.depth);
+  }
+
+ private:
+  static constexpr int64_t kColumns = Register<T>::kColumns;
+  static constexpr int64_t kLeastPanels = 4;  // that pay for packed rows
+
+  const T* left(int64_t row, int64_t k) const {
+    return static_cast<const T*>(block_.a) + row * block_.a_row + k * block_.a_k;
+  }
+  int64_t rows_at(int64_t row) const {
+    return block_.rows - row < kRows ? block_.rows - row : kRows;
+  }
+
+  const T* panel_at(int64_t k, int64_t depth, int64_t column, int64_t columns) const {
+    const ExactPack& right = block_.right;
+    if (right.panels != nullptr)
+      return static_cast<const T*>(right.panels) + column * right.depth + k * kColumns;
+    pack_panel(static_cast<const T*>(right.b) + k * right.b_k + column * right.b_column, right.b_k,
+               right.b_column, depth, columns, own_panel_);
+    return own_panel_;
+  }
+
+  void multiply_panel(int64_t k, int64_t depth, int64_t column) const {
+    const int64_t rest = block_.right.columns - column;
+    const int64_t columns = rest < kColumns ? rest : kColumns;
+    const T* const panel = panel_at(k, depth, column, columns);
+    for (int64_t row = 0; row < block_.rows; row += kRows) {
+      const Tile<T> tile = {packs_rows_ ? packed_rows_ + row * depth : left(row, k),
+                            block_.a_row,
+                            block_.a_k,
+                            panel,
+                            depth,
+                            static_cast<T*>(block_.dst) + row * block_.dst_row + column,
+                            block_.dst_row,
+                            k > 0,
+                            packs_rows_};
+      if (columns == kColumns)
+        multiply_rows<T, kRows>(tile, rows_at(row));
+      else
+        multiply_narrow(tile, rows_at(row), columns);
+    }
+  }
+
+  const ExactBlock& block_;
+  const bool packs_rows_;
+  T* const own_panel_;
+  T* const packed_rows_;
+};
+
+template <class F>
+void with_type(ElementType type, const F& f) {
+  switch (type) {
+    case ElementType::kI32:
+      return f(uint32_t{});
+    case ElementType::kI64:
+      return f(uint64_t{});
+    default:
+      return f(double{});
   }
 }
 
 }  // namespace
 
+void exact_pack(const ExactPack& args) {
+  with_type(args.type, [&]<class T>(T) { pack<T>(args); });
+}
+
 void exact_block(const ExactBlock& block) {
-  switch (block.type) {
-    case ElementType::kI32:
-      return multiply<uint32_t>(block);
-    case ElementType::kI64:
-      return multiply<uint64_t>(block);
-    default:
-      return multiply<double>(block);
-  }
+  with_type(block.right.type, [&]<class T>(T) { Block<T>(block).multiply(); });
 }
 
 }  // namespace tenon::onednn::kernels::TENON_LEVEL

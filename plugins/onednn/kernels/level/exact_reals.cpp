@@ -6,6 +6,7 @@
 #include "tenon/expr.h"
 
 #include "../exact_args.h"
+#include "comparisons.h"
 #include "level.h"
 
 namespace tenon::onednn::kernels::TENON_LEVEL {
@@ -140,12 +141,63 @@ void power(const double* a, const double* b, const double*, int64_t n, double* o
   instruction(are_squares ? TN_EXPR_MUL : TN_EXPR_POW)(a, are_squares ? a : b, a, n, out);
 }
 
+template <class T>
+void load_tile(const void* src, int64_t stride, int64_t n, double* out) {
+  const T* from = static_cast<const T*>(src);
+  if (stride == 1) {
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = static_cast<double>(from[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = static_cast<double>(from[i * stride]);
+  }
+}
+
+template <class T>
+void store_tile(const double* from, int64_t n, void* dst) {
+  T* to = static_cast<T*>(dst);
+  for (int64_t i = 0; i < n; ++i)
+    to[i] = static_cast<T>(from[i]);
+}
+// A bool is a byte of 0 or 1; halved step by step, the loop runs in vectors.
+void store_bools(const double* from, int64_t n, void* dst) {
+  uint8_t* to = static_cast<uint8_t*>(dst);
+  int32_t are[kExactTile];
+  for (int64_t i = 0; i < n; ++i)
+    are[i] = from[i] != 0 ? 1 : 0;
+  for (int64_t i = 0; i < n; ++i)
+    to[i] = static_cast<uint8_t>(are[i]);
+}
+
+template <class T>
+void add_load(RealOps& ops, ElementType type) {
+  ops.load[static_cast<int>(type)] = load_tile<T>;
+}
+void add_conversions(RealOps& ops) {
+  add_load<float>(ops, ElementType::kF32);
+  add_load<double>(ops, ElementType::kF64);
+  add_load<uint8_t>(ops, ElementType::kU8);
+  add_load<uint8_t>(ops, ElementType::kBool);
+  add_load<int8_t>(ops, ElementType::kS8);
+  add_load<uint16_t>(ops, ElementType::kU16);
+  add_load<int16_t>(ops, ElementType::kS16);
+  add_load<uint32_t>(ops, ElementType::kU32);
+  add_load<int32_t>(ops, ElementType::kI32);
+  add_load<uint64_t>(ops, ElementType::kU64);
+  add_load<int64_t>(ops, ElementType::kI64);
+  ops.store[static_cast<int>(ElementType::kF32)] = store_tile<float>;
+  ops.store[static_cast<int>(ElementType::kF64)] = store_tile<double>;
+  ops.store[static_cast<int>(ElementType::kBool)] = store_bools;
+}
+
 RealOps all_ops() {
   RealOps ops = {};
   for (uint32_t op = 0; op < 256; ++op)
     ops.of[op] = instruction(op);
   ops.of[TN_EXPR_SIGMOID] = sigmoid;
   ops.of[TN_EXPR_POW] = power;
+  add_comparisons<double>(ops.compare);
+  add_conversions(ops);
   return ops;
 }
 

@@ -293,6 +293,43 @@ TEST_P(Exact, HasSeveralResultsAndMayOverwriteAnOperand) {
   }
 }
 
+// The first result lies where the comparisons read; NaN is equal to nothing.
+TEST_P(Exact, ComparesDoublesBeforeTheyAreOverwritten) {
+  constexpr uint32_t kOps[] = {TN_EXPR_EQ, TN_EXPR_NE, TN_EXPR_LT,
+                               TN_EXPR_LE, TN_EXPR_GT, TN_EXPR_GE};
+  for (const int64_t n : {3, 300}) {
+    std::vector<double> x(static_cast<size_t>(n));
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = i % 7 == 6 ? std::nan("") : static_cast<double>(i % 5) - 2;
+    const std::vector<double> was = x;
+    std::vector<tn_expr_node> nodes = {input(0), op(TN_EXPR_NEG, 0), {TN_EXPR_CONST, 0, 0, 0, 1}};
+    std::vector<ExactResult> results = {{1, ElementType::kF64}};
+    std::vector<std::vector<uint8_t>> found(6, std::vector<uint8_t>(x.size(), 9));
+    const void* source = x.data();
+    std::vector<void*> targets = {x.data()};
+    for (uint32_t i = 0; i < 6; ++i) {
+      nodes.push_back(op(kOps[i], 0, 2));
+      results.push_back({3 + i, ElementType::kBool});
+      targets.push_back(found[i].data());
+    }
+    const ExactEdge edges[] = {{ElementType::kF64, {1}}};
+    ExactPlan plan;
+    ASSERT_EQ(plan.make({.nodes = nodes,
+                         .domain = TN_EXPR_DOMAIN_FLOAT,
+                         .dims = {&n, 1},
+                         .inputs = edges,
+                         .results = results}),
+              "");
+    plan.run(context_, &source, targets.data());
+    for (size_t i = 0; i < was.size(); ++i) {
+      const double v = was[i];
+      const bool want[] = {v == 1, v != 1, v < 1, v <= 1, v > 1, v >= 1};
+      for (size_t k = 0; k < 6; ++k)
+        ASSERT_EQ(found[k][i], want[k] ? 1 : 0) << k << " of " << v;
+    }
+  }
+}
+
 TEST(ExactPlan, RefusesRealsAmongIntegers) {
   const tn_expr_node nodes[] = {input(0), op(TN_EXPR_NEG, 0)};
   const int64_t dims[] = {4};

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The first k of a row without ordering the others: few by a heap, many by their last key, which is
+// found among the keys whose high digit it has (Knuth, The Art of Computer Programming, volume 3,
+// 5.3.3).
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/scratch.h"
+#include "row_order.hpp"
+
+namespace tenon::onednn {
+
+// The numbers of a row as keys (row_order.hpp).
+template <class T>
+struct RowKeys {
+  const T* src;
+  int64_t stride;
+  bool descending;
+  Key<T> operator()(int64_t i) const { return key_of(src[i * stride], descending); }
+};
+
+// The first k of n in order, equal ones by their index; heap: room for k.
+template <class T>
+void first_few(const RowKeys<T>& keys, int64_t n, int64_t k, Entry<Key<T>>* heap) {
+  if (k == 0) return;
+  for (int64_t i = 0; i < k; ++i)
+    heap[i] = {keys(i), static_cast<uint32_t>(i)};
+  std::make_heap(heap, heap + k);
+  for (int64_t i = k; i < n; ++i) {
+    const Key<T> key = keys(i);
+    if (key >= heap[0].key) continue;  // of equal ones the earlier stays
+    std::pop_heap(heap, heap + k);
+    heap[k - 1] = {key, static_cast<uint32_t>(i)};
+    std::push_heap(heap, heap + k);
+  }
+  std::sort_heap(heap, heap + k);
+}
+
+// The last key of the first k, and how many of the first k have it.
+template <class U>
+struct LastKey {
+  U key;
+  int64_t n_equal;
+};
+
+// The high digit of a key, of which there are 2^16 at most.
+template <class U>
+uint32_t high_digit(U key) {
+  constexpr int kShift = sizeof(U) <= 2 ? 0 : 8 * (static_cast<int>(sizeof(U)) - 2);
+  return static_cast<uint32_t>(key >> kShift);
+}
+
+// 1 <= k <= n; room: n keys
+template <class T>
+LastKey<Key<T>> last_key(const RowKeys<T>& keys, int64_t n, int64_t k, Key<T>* room) {
+  constexpr int64_t kDigits = sizeof(T) == 1 ? 256 : 65536;
+  constexpr int64_t kMany = 1 << 14;  // so that counting digits pays
+  int64_t n_kept = 0, n_before = 0;
+  if (n < kMany) {
+    for (; n_kept < n; ++n_kept)
+      room[n_kept] = keys(n_kept);
+  } else {
+    auto* counts = reinterpret_cast<uint32_t*>(kernels::scratch_of_thread(kDigits * 4));
+    std::fill_n(counts, kDigits, 0U);
+    for (int64_t i = 0; i < n; ++i)
+      ++counts[high_digit(keys(i))];
+    uint32_t digit = 0;
+    for (; n_before + counts[digit] < k; ++digit)
+      n_before += counts[digit];
+    for (int64_t i = 0; i < n; ++i) {
+      const Key<T> key = keys(i);
+      if (high_digit(key) == digit) room[n_kept++] = key;
+    }
+  }
+  const int64_t at = k - n_before - 1;
+  std::nth_element(room, room + at, room + n_kept);
+  const Key<T> last = room[at];
+  const int64_t n_less =
+      n_before + std::count_if(room, room + at, [&](auto x) { return x < last; });
+  return {last, k - n_less};
+}
+
+// The first k in the order of their indices; either target may be null. What is written counts only
+// if it is among them, so that no branch depends on the numbers.
+template <class T>
+void select_first(
+    const RowKeys<T>& keys, int64_t n, int64_t k, Key<T>* room, T* values, int64_t* indices) {
+  if (k == 0) return;
+  auto [last, n_equal] = last_key(keys, n, k, room);
+  for (int64_t i = 0, found = 0; found < k; ++i) {
+    if (values != nullptr) values[found * keys.stride] = keys.src[i * keys.stride];
+    if (indices != nullptr) indices[found * keys.stride] = i;
+    const Key<T> key = keys(i);
+    const int64_t is_equal = key == last && n_equal > 0 ? 1 : 0;
+    n_equal -= is_equal;
+    found += key < last ? 1 : is_equal;
+  }
+}
+
+}  // namespace tenon::onednn
