@@ -57,6 +57,43 @@ def test_simplify_folds_and_keeps_the_numbers(tmp_path: Path) -> None:
     np.testing.assert_allclose(after, before, atol=1e-6)
 
 
+def fused(folder: Path) -> Path:
+    """Attention and a normalization as ONNX Runtime's transformer optimizer writes them."""
+    seeded = np.random.default_rng(3)
+
+    def tensor(name: str, *shape: int):
+        return numpy_helper.from_array(0.1 * seeded.standard_normal(shape).astype("f"), name)
+
+    nodes = [
+        helper.make_node("Attention", ["x", "w", "b"], ["a"], domain="com.microsoft", num_heads=2),
+        helper.make_node("SkipLayerNormalization", ["x", "a", "g"], ["y"], domain="com.microsoft"),
+    ]
+    shape = ["n", 6, 64]
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape if name == "x" else None)
+        for name in ("x", "y")
+    ]
+    weights = [tensor("w", 64, 192), tensor("b", 192), tensor("g", 64)]
+    sets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], weights)
+    model = helper.make_model(graph, opset_imports=sets, ir_version=8)
+    path = folder / "classifier.onnx"
+    onnx.save(model, path)
+    return path
+
+
+@pytest.mark.parametrize("recipe", ["int8", "weights", "dynamic"])
+def test_weights_of_what_others_fused_are_quantized(tmp_path: Path, recipe: str) -> None:
+    fused(tmp_path)
+    x = np.random.default_rng(4).standard_normal((32, 6, 64)).astype("f")
+    result = report(optimize(tmp_path, "--data", data(tmp_path, 32, x=x), "--json", recipe=recipe))
+    assert result["bytes_after"] < 0.35 * result["bytes_before"]
+    assert result["snr_db"] > 20
+    written = onnx.load(tmp_path / "small.onnx")
+    assert {node.domain for node in written.graph.node} == {""}
+    onnx.checker.check_model(written, full_check=True)
+
+
 @pytest.mark.parametrize("kept", [False, True])
 def test_what_an_exporter_noted_at_nodes_stays_on_request(tmp_path: Path, kept: bool) -> None:
     model = onnx.load(classifier(tmp_path))
