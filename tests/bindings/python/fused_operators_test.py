@@ -188,3 +188,24 @@ def test_products_of_dynamic_quantization(tmp_path, per_column):
     expect(results(tmp_path, "DynamicQuantizeMatMul", given), wanted)
     given |= {"bz": None, "c": bias}
     expect(results(tmp_path, "DynamicQuantizeMatMul", given), wanted + bias)
+
+
+@pytest.mark.parametrize("by_column", [False, True])
+def test_an_lstm_whose_weights_are_stored_in_8_bits(tmp_path, by_column):
+    directions, hidden, x, bias = 2, 3, array(5, 2, 4), array(2, 24)
+    shape = (directions, 4 * hidden) if by_column else (directions,)
+    given, floats = {"x": x}, {"x": x}
+    more = {}
+    for name, size in (("w", 4), ("r", hidden)):
+        stored = RANDOM.integers(-128, 128, (directions, size, 4 * hidden)).astype("i1")
+        scale = np.abs(array(*shape)) * np.float32(0.01)
+        zero = RANDOM.integers(-9, 9, shape).astype("i1")
+        wide = [np.expand_dims(v, (1,) if by_column else (1, 2)) for v in (scale, zero)]
+        floats[name] = ((stored.astype("f") - wide[1]) * wide[0]).transpose(0, 2, 1).copy()
+        given[name] = stored
+        more |= {name + "s": scale, name + "z": zero}
+    given |= {"b": bias, "n": None, "h": None, "c": None, "p": None} | more
+    attributes = {"hidden_size": hidden, "direction": "bidirectional"}
+    made = results(tmp_path, "DynamicQuantizeLSTM", given, 3, **attributes)
+    wanted = tn.op("LSTM", *floats.values(), bias, outputs=3, **attributes)
+    expect(made, *(np.asarray(one) for one in wanted))
