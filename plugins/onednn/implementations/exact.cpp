@@ -81,6 +81,8 @@ class ExactGroup {
   void lower();
 
  private:
+  View place_result(int value, const std::vector<View>& inputs);
+
   bool fits(int index) {
     const Node& node = graph_.nodes[index];
     if (node.expr.empty() || node.outputs.size() != 1 || is_cast(node)) return false;
@@ -136,26 +138,49 @@ class ExactGroup {
   backend::ProgramBuilder program_;
 };
 
+// A new state lies over the old one where nothing reads that later, or otherwise than element by
+// element.
+View ExactGroup::place_result(int value, const std::vector<View>& inputs) {
+  View made{.type = graph_.values[value].type, .dims = dims_, .strides = row_major_strides(dims_)};
+  const View* state = lowering_.replaced_state(value, nodes_.front());
+  auto lies_there = [&](const View& view) {
+    return view.offset == 0 && view.type == made.type && view.dims == dims_ &&
+           same_strides(dims_, view.strides, made.strides);
+  };
+  auto is_read_in_step = [&](const View& input) {
+    return input.buffer != state->buffer || lies_there(input);
+  };
+  if (state == nullptr || !lies_there(*state) || !std::ranges::all_of(inputs, is_read_in_step))
+    return lowering_.make(value, made.type, made.strides);
+  lowering_.plan().first_commit =
+      std::min(lowering_.plan().first_commit, lowering_.plan().steps.size());
+  made.buffer = state->buffer;
+  lowering_.set_view(value, made);
+  return made;
+}
+
 void ExactGroup::lower() {
   Step step{.kernel = "tenon:exact", .always_succeeds = true};
   std::vector<kernels::ExactEdge> edges;
+  std::vector<View> views;
   for (int input : inputs_) {
     View view = lowering_.view(input);
     const ElementType type = graph_.values[input].type;
     if (view.is_quantized() || view.type != type) view = lowering_.read_row_major(input, type);
     edges.push_back(edge_of(view, dims_));
+    views.push_back(view);
     step.places.push_back(place_of(view));
     step.bytes += static_cast<double>(view.bytes());
   }
+  for (int index : nodes_)
+    lowering_.mark_done(index);
   std::vector<kernels::ExactResult> results;
   for (int index : nodes_) {
     const int value = graph_.nodes[index].outputs[0];
     step.name += (step.name.empty() ? "" : "+") + graph_.nodes[index].name;
-    lowering_.mark_done(index);
     if (!leaves(value)) continue;
-    const ElementType type = graph_.values[value].type;
-    const View made = lowering_.make(value, type, row_major_strides(dims_));
-    results.push_back({program_of_[value], type});
+    const View made = place_result(value, views);
+    results.push_back({program_of_[value], made.type});
     step.places.push_back(place_of(made));
     step.bytes += static_cast<double>(made.bytes());
   }

@@ -177,13 +177,13 @@ def test_a_step_that_fails_has_updated_nothing():
         np.testing.assert_array_equal(array, before[name], err_msg=name)
 
 
-@pytest.mark.parametrize("rows", [1, 2])
-def test_a_step_writes_new_states_over_the_old_ones(rows):
-    """Where a step may fail on data behind the first update, all new states wait in the arena; sums
-    over one row do not fail."""
+@pytest.mark.parametrize(("dtype", "rows"), [("float32", 1), ("float32", 2), ("float64", 3)])
+def test_a_step_writes_new_states_over_the_old_ones(dtype, rows):
+    """Where a step may fail on data behind the first update, all new states wait in the arena. Sums
+    over one row, and reductions and products of float64, do not fail."""
     rng = np.random.default_rng(0)
-    weights = {k: rng.standard_normal((WIDTH, WIDTH)).astype("float32") / 32 for k in "abc"}
-    weights |= {k: rng.standard_normal(WIDTH).astype("float32") for k in "ABC"}
+    weights = {k: rng.standard_normal((WIDTH, WIDTH)).astype(dtype) / 32 for k in "abc"}
+    weights |= {k: rng.standard_normal(WIDTH).astype(dtype) for k in "ABC"}
 
     def loss(p, x):
         for k in "abc":
@@ -191,7 +191,8 @@ def test_a_step_writes_new_states_over_the_old_ones(rows):
         return (x * x).mean()
 
     step = tn.Step(loss, weights, tn.optim.adamw(lr=1e-3), backend="onednn", threads=1)
-    step(rng.standard_normal((rows, WIDTH)).astype("float32"))
+    step(rng.standard_normal((rows, WIDTH)).astype(dtype))
     (part,) = step.describe()["partitions"]
     of_parameters = sum(x.nbytes for x in weights.values())
-    assert part["arena_bytes"] < 1.6 * of_parameters  # gradients, and not three states of each
+    # Gradients and transposed weights, and not three states of each.
+    assert part["arena_bytes"] < 1.75 * of_parameters
