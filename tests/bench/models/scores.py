@@ -5,8 +5,8 @@ float: the same int8 recipe with `none`, `scores` and `all`, of networks that ha
   scores.py [--only 'minilm*'] [--samples 200] [--rounds 200] [--threads 1] [--work FOLDER]
             [--networks FOLDER]
 
-For each: the share of multiply-adds in 8 bits (quantizer.macs), decibels on samples that calibration
-has not seen and their paired difference, decisions that stay the float model's, and the
+For each: the share of multiply-adds in 8 bits (quantizer.macs), decibels on samples that
+calibration has not seen and their paired difference, decisions that stay the float model's, and the
 processor time of one sample: runs of the models in turn, the ratio of their times with its 95 %
 interval. Random weights say something about time alone.
 """
