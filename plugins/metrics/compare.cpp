@@ -73,6 +73,7 @@ class Compare {
     };
     auto load = [&](uint64_t b) { return feed.load(b); };
     TN_CHECK(run_batches(plan, feed.batches(), Extras::kKept, cancel, load, each));
+    TN_CHECK(mask.check_counts());
     return sink.write(comparison.report(feed.samples()).dump());
   }
 

@@ -110,7 +110,7 @@ class CorrectBias : private RepairPass {
       return {TN_FAILED_PRECONDITION,
               "nothing to correct: expected a model with rounded weights, as quantizer.static "
               "writes it"};
-    if (!masks_.empty()) TN_CHECK(masks_[0].check_used());
+    if (!masks_.empty()) TN_CHECK(masks_[0].check_covers());
     TN_CHECK(edit.commit());
     return sink.write(nlohmann::ordered_json{
         {"corrected", corrected}, {"left", left}, {"samples", feed.samples()}}
@@ -136,6 +136,8 @@ class CorrectBias : private RepairPass {
       TN_TRY(batch, feed->load(b));
       TN_CHECK(masks_[b].read(batch.inputs));
     }
+    if (std::ranges::none_of(masks_, &PaddingMask::has_counted) && mask)
+      return masks_[0].check_counts();
     return {};
   }
 

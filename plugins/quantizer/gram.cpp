@@ -168,6 +168,7 @@ Result<std::vector<Gram>> grams_of(tn_ctx* ctx,
     }
     progress.update(feed.samples() * (b + 1) / feed.batches());
   }
+  TN_CHECK(padded.check());
   std::vector<Gram> out;
   for (size_t at : place)
     out.push_back(all[at / 2]);

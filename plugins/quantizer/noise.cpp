@@ -166,7 +166,7 @@ Status Noise::measure(tn_ctx* ctx,
           static_cast<double>(*(*plan)[plan->n_outputs() + i].data<float>());
     progress.update(feed->samples() * (b + 1) / feed->batches());
   }
-  return {};
+  return padded_.check();
 }
 
 }  // namespace tenon::quantizer

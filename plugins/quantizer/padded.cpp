@@ -33,7 +33,7 @@ Result<Padded> Padded::find(Graph graph,
     if (type.is_static() && out.mask_.covers(type.dims))
       out.leading_[value.id] = out.mask_.leading(type.dims);
   }
-  TN_CHECK(out.mask_.check_used());
+  TN_CHECK(out.mask_.check_covers());
   return out;
 }
 

@@ -30,6 +30,8 @@ class Padded {
     auto found = leading_.find(value.id);
     return found == leading_.end() ? Result<Value>(x) : mask_.cleared(edit, x, found->second);
   }
+  // At the end: an error where all was padding.
+  Status check() const { return mask_.check_counts(); }
   // How many of so many positions of it count.
   int64_t counted(int64_t positions) const { return mask_.counted(positions); }
 

@@ -35,7 +35,8 @@ def options(network: networks.Network, score: str, draw: int, samples: int) -> d
         found["importance_options"] = {"seed": draw}
     if score in READS_DATA:
         found |= {"data": network.draw(draw, samples).as_posix(), "samples": samples}
-        found |= {"axis": networks.LAST_AXIS, "order_seed": draw}
+        found |= {"axis": networks.LAST_AXIS}
+        found |= {"order_seed": draw} if score == "shapley" else {}
         found["batch"] = 1 if score == "hessian" else 16
     return found
 

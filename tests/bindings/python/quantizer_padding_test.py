@@ -202,3 +202,37 @@ def test_what_is_compared_has_no_padding(model, tmp_path: Path) -> None:
 def test_calibration_with_a_mask_of_other_axes(model, tmp_path: Path, name: str) -> None:
     with pytest.raises(tenon.TenonError, match="which covers none of the layers"):
         model.apply(f"quantizer.{name}", data=sequences(tmp_path, PADDED), mask="x")
+
+
+@pytest.mark.parametrize(
+    "name", ["static", "sensitivity", "smooth", "gptq", "correct_bias", "compare"]
+)
+def test_a_mask_of_padding_alone(model, tmp_path: Path, name: str) -> None:
+    """Nothing counts: what would be measured on nothing is no answer."""
+    with np.load(sequences(tmp_path, PADDED)) as file:
+        arrays = dict(file)
+    path = tmp_path / "none.npz"
+    np.savez(path, x=arrays["x"], mask=np.zeros_like(arrays["mask"]))
+    how = {"data": path.as_posix(), "mask": "mask"}
+    small = model
+    if name in ("gptq", "correct_bias"):
+        small = model.apply("quantizer.static", data=sequences(tmp_path, PADDED))
+        how["original"] = model
+    if name == "compare":
+        how["with"] = model.apply("quantizer.weights")
+    which = "metrics.compare" if name == "compare" else f"quantizer.{name}"
+    with pytest.raises(tenon.TenonError, match="got mask, which is 0 in all of the data"):
+        small.apply(which, **how)
+
+
+def test_a_batch_of_padding_alone_is_passed_over(model, tmp_path: Path) -> None:
+    with np.load(sequences(tmp_path, PADDED)) as file:
+        arrays = dict(file)
+    path = tmp_path / "more.npz"  # eight samples without an entry that counts, in front
+    np.savez(path, **{k: np.concatenate([np.zeros_like(v[:8]), v]) for k, v in arrays.items()})
+    how = {"mask": "mask", "backend": "reference", "batch": 8}
+    ranges = [
+        observed("static", model, data=data, samples=SAMPLES + more, **how)
+        for data, more in ((sequences(tmp_path, PADDED), 0), (path.as_posix(), 8))
+    ]
+    assert ranges[0] == ranges[1]

@@ -35,8 +35,15 @@ class PaddingMask {
   int64_t counted(int64_t outer) const;
   // A value that the mask covers with that many of its first axes, with zeros for padding.
   Result<Value> cleared(EditView edit, Value x, size_t leading) const;
-  // At the end: an error where it covered none of the values that were asked for.
-  Status check_used() const;
+  // Errors where it covered none of the values that were asked for, and where none of the batches
+  // that were read had anything that counts. At the end: both.
+  Status check_covers() const;
+  Status check_counts() const;
+  Status check_used() const {
+    TN_CHECK(check_covers());
+    return check_counts();
+  }
+  bool has_counted() const { return has_counted_; }
 
  private:
   friend class Counting;
@@ -44,7 +51,7 @@ class PaddingMask {
   std::string name_;
   std::vector<int64_t> dims_;
   std::vector<char> counts_;
-  bool was_asked_ = false, was_used_ = false;
+  bool was_asked_ = false, was_used_ = false, was_read_ = false, has_counted_ = false;
 };
 
 // A value without its padding: what counts lies one behind the other.
@@ -87,10 +94,18 @@ inline Status PaddingMask::read(std::span<const DLTensor> inputs, uint64_t sampl
   counts_.clear();
   for (double number : numbers)
     counts_.push_back(number != 0);
+  was_read_ = true;
+  has_counted_ = has_counted_ || std::ranges::count(counts_, 1) > 0;
   if (samples == 0 || dims_.empty() || static_cast<int64_t>(samples) >= dims_[0]) return {};
   counts_.resize(counts_.size() / static_cast<size_t>(dims_[0]) * samples);
   dims_[0] = static_cast<int64_t>(samples);
   return {};
+}
+
+inline Status PaddingMask::check_counts() const {
+  if (!was_read_ || has_counted_) return {};
+  return invalid(cat("option mask: expected numbers other than 0 at what counts, got ", name_,
+                     ", which is 0 in all of the data"));
 }
 
 inline size_t PaddingMask::leading(std::span<const int64_t> dims) const {
@@ -157,7 +172,7 @@ inline Counting::Counting(const PaddingMask& mask, const DLTensor& value) : view
   view_.strides = nullptr;
 }
 
-inline Status PaddingMask::check_used() const {
+inline Status PaddingMask::check_covers() const {
   if (input_ < 0 || !was_asked_ || was_used_) return {};
   return invalid(cat("option mask: expected an input whose axes are the first ones of what layers ",
                      "read, such as [batch, length], got ", name_, " of ",
