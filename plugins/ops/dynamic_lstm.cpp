@@ -1,16 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // DynamicQuantizeLSTM of ONNX Runtime's domain: an LSTM whose weights are stored in 8 bits.
 //
-// ONNX Runtime rounds the input and the state to 8 bits too, by ranges that depend on how it cuts the
-// batch among its threads. That rounding is no part of what the operator says, and is left out.
+// ONNX Runtime rounds the input and the state to 8 bits too, by ranges that depend on how it cuts
+// the batch among its threads. That rounding is no part of what the operator says, and is left out.
 #include "fused.hpp"
 #include "recurrent.hpp"
 
 namespace tenon::ops {
 namespace {
 
-enum Input : uint64_t { kX, kW, kR, kBias, kLengths, kH, kC, kPeepholes, kWScale, kWZero, kRScale,
-                        kRZero };
+enum Input : uint64_t {
+  kX,
+  kW,
+  kR,
+  kBias,
+  kLengths,
+  kH,
+  kC,
+  kPeepholes,
+  kWScale,
+  kWZero,
+  kRScale,
+  kRZero
+};
 
 Status lstm_shape(EditView edit, Node node) {
   Type x = node.input(kX).type(), r = node.input(kR).type();
@@ -49,8 +61,8 @@ Result<std::vector<Value>> lstm_decompose(EditView edit, Node node) {
   while (!inputs.back())
     inputs.pop_back();
   std::vector<Attr> attrs{{"hidden_size", r.dims[1]}};
-  for (const char* name : {"activation_alpha", "activation_beta", "activations", "clip", "direction",
-                           "input_forget"})
+  for (const char* name :
+       {"activation_alpha", "activation_beta", "activations", "clip", "direction", "input_forget"})
     if (tn_any given = node.attr(name); given.tag != TN_ANY_NONE) attrs.emplace_back(name, given);
   Node made = b.node({.type = "LSTM", .inputs = inputs, .attrs = attrs, .n_outputs = 3});
   TN_CHECK(b.status());

@@ -8,7 +8,6 @@ namespace tenon::test {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 // sum(w * dequantized(x)); 0 to 255 dequantize to -1 to 24.5.
 constexpr const char* kPair = R"(graph {
@@ -69,18 +68,28 @@ TEST_F(StraightThrough, EachChannelHasItsOwnRange) {
   EXPECT_NEAR(gradients.at(1).at(1), -4 * (-2 + 1.5), 1e-5);
 }
 
-TEST_F(StraightThrough, BlocksAreRefused) {
-  EXPECT_THAT(refused(R"(graph {
-  input %x: f32[2,4]
-  constant %s: f32[2,2] = [1, 1, 1, 1]
-  %q: u8[2,4] = QuantizeLinear(%x, %s) {axis = 1, block_size = 2} @q
-  %r: f32[2,4] = DequantizeLinear(%q, %s) {axis = 1, block_size = 2} @r
-  %loss: f32[] = ReduceSum(%r) {keepdims = 0} @loss
+// The last block of three columns has one.
+TEST_F(StraightThrough, EachBlockHasItsOwnRange) {
+  OwnedGraph g = applied(parse(R"(graph {
+  input %x: f32[1,3]
+  input %s: f32[1,2]
+  constant %zero: i4[1,2] = [0, 0]
+  %q: i4[1,3] = QuantizeLinear(%x, %s, %zero) {axis = 1, block_size = 2} @q
+  %r: f32[1,3] = DequantizeLinear(%q, %s, %zero) {axis = 1, block_size = 2} @r
+  constant %w: f32[1,3] = [1, 2, 3]
+  %p: f32[1,3] = Mul(%r, %w) @p
+  %loss: f32[] = ReduceSum(%p) {keepdims = 0} @loss
   output loss = %loss
 }
-)",
-                      "autodiff.grad"),
-              HasSubstr("by blocks"));
+)"),
+                         "autodiff.grad", {{"wrt", {"x", "s"}}});
+
+  auto gradients = results(g, {{3.25, -9, 0.75}, {1, 0.5}});
+
+  EXPECT_THAT(gradients.at(0), ElementsAre(1, 0, 3));
+  // Inside: rounded less ratio; below the range: its end.
+  EXPECT_NEAR(gradients.at(1).at(0), (3 - 3.25) + 2 * -8, 1e-5);
+  EXPECT_NEAR(gradients.at(1).at(1), 3 * (2 - 1.5), 1e-5);
 }
 
 }  // namespace
