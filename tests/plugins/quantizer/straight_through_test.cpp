@@ -73,8 +73,8 @@ TEST_F(StraightThrough, EachBlockHasItsOwnRange) {
   OwnedGraph g = applied(parse(R"(graph {
   input %x: f32[1,3]
   input %s: f32[1,2]
-  constant %zero: i4[1,2] = [0, 0]
-  %q: i4[1,3] = QuantizeLinear(%x, %s, %zero) {axis = 1, block_size = 2} @q
+  constant %zero: i8[1,2] = [0, 0]
+  %q: i8[1,3] = QuantizeLinear(%x, %s, %zero) {axis = 1, block_size = 2} @q
   %r: f32[1,3] = DequantizeLinear(%q, %s, %zero) {axis = 1, block_size = 2} @r
   constant %w: f32[1,3] = [1, 2, 3]
   %p: f32[1,3] = Mul(%r, %w) @p
@@ -84,11 +84,11 @@ TEST_F(StraightThrough, EachBlockHasItsOwnRange) {
 )"),
                          "autodiff.grad", {{"wrt", {"x", "s"}}});
 
-  auto gradients = results(g, {{3.25, -9, 0.75}, {1, 0.5}});
+  auto gradients = results(g, {{3.25, -200, 0.75}, {1, 0.5}});
 
   EXPECT_THAT(gradients.at(0), ElementsAre(1, 0, 3));
   // Inside: rounded less ratio; below the range: its end.
-  EXPECT_NEAR(gradients.at(1).at(0), (3 - 3.25) + 2 * -8, 1e-5);
+  EXPECT_NEAR(gradients.at(1).at(0), (3 - 3.25) + 2 * -128, 1e-4);
   EXPECT_NEAR(gradients.at(1).at(1), 3 * (2 - 1.5), 1e-5);
 }
 
