@@ -3,6 +3,8 @@
 //
 // ONNX Runtime rounds the input and the state to 8 bits too, by ranges that depend on how it cuts
 // the batch among its threads. That rounding is no part of what the operator says, and is left out.
+#include "tenon/sdk/alike.hpp"
+
 #include "fused.hpp"
 #include "recurrent.hpp"
 
@@ -60,13 +62,12 @@ Result<std::vector<Value>> lstm_decompose(EditView edit, Node node) {
     inputs.push_back(node.input(i));
   while (!inputs.back())
     inputs.pop_back();
-  std::vector<Attr> attrs{{"hidden_size", r.dims[1]}};
-  for (const char* name :
-       {"activation_alpha", "activation_beta", "activations", "clip", "direction", "input_forget"})
-    if (tn_any given = node.attr(name); given.tag != TN_ANY_NONE) attrs.emplace_back(name, given);
-  Node made = b.node({.type = "LSTM", .inputs = inputs, .attrs = attrs, .n_outputs = 3});
+  Node lstm = b.node({.type = "LSTM",
+                      .inputs = inputs,
+                      .attrs = attributes_of(node, {{"hidden_size", r.dims[1]}}),
+                      .n_outputs = 3});
   TN_CHECK(b.status());
-  std::vector<Value> out{made.output(0), made.output(1), made.output(2)};
+  std::vector<Value> out{lstm.output(0), lstm.output(1), lstm.output(2)};
   out.resize(node.n_outputs());
   return out;
 }

@@ -2,13 +2,24 @@
 #include "fused.hpp"
 
 #include <cmath>
-#include <limits>
+
+#include "attention.hpp"
 
 namespace tenon::ops::fused {
 
 bool is_read(Node node, uint64_t i) {
   return i < node.n_outputs() &&
          (node.output(i).consumer_count() > 0 || node.output(i).is_output());
+}
+Status expect_unread(Node node, uint64_t i, std::string_view name) {
+  if (!is_read(node, i)) return {};
+  return unsupported(cat("result ", name, ": expected that nobody reads it"));
+}
+Status expect_zero(Node node, std::initializer_list<const char*> attributes) {
+  for (const char* name : attributes)
+    if (node.attr_int(name) != 0)
+      return unsupported(cat("attribute ", name, ": expected 0, got ", node.attr_int(name)));
+  return {};
 }
 Status expect_absent(Node node, uint64_t i, std::string_view name) {
   return node.input(i) ? unsupported(cat("input ", name, ": expected none")) : Status();
@@ -24,17 +35,21 @@ Result<Value> random_mask(Sampler& random, int64_t rows, int64_t keys) {
   return random.edit().constant<int32_t>(TN_I32, {rows, keys}, values);
 }
 
-namespace {
-
+Result<std::vector<Value>> made(Builder& b, Value y) {
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
+}
 Value dim_of(Builder& b, Value x, int64_t axis) {
   if (int64_t size = x.type().dims[static_cast<size_t>(axis)]; size >= 0) return b.ints({size});
   return b.op("Shape", {x}, {{"start", axis}, {"end", axis + 1}});
 }
-// 0 ... length-1 as int32; length: one int64.
-Value positions(Builder& b, Value length) {
+Value positions(Builder& b, Value length, uint32_t dtype) {
   Value scalar = b.op("Squeeze", {length});
-  return b.cast(b.op("Range", {b.number(0, TN_I64), scalar, b.number(1, TN_I64)}), TN_I32);
+  return b.cast(b.op("Range", {b.number(0, TN_I64), scalar, b.number(1, TN_I64)}), dtype);
 }
+
+namespace {
+
 // What is added to the scores [b, h, s, t]: `filter` where `is_hidden`, else 0; `axes` are those
 // of the scores that is_hidden lacks.
 Value added_where(Builder& b, Value is_hidden, double filter, uint32_t dtype, Value axes) {
@@ -59,24 +74,26 @@ Value mask_bias(Builder& b, Node node, Value mask, const Dim& batch, Value lengt
                            "[2*batch] whose sizes are known here")));
     return {};
   }
-  Value at = positions(b, length), axis = b.ints({1});
-  auto rows = [&](int64_t from) {
-    int64_t n = *batch.value;
-    Value part = has_starts ? b.op("Slice", {mask, b.ints({from}), b.ints({from + n})}) : mask;
-    return b.op("Unsqueeze", {b.cast(part, TN_I32), axis});
+  Value at = positions(b, length, TN_I32), axis = b.ints({1});
+  auto column = [&](Value one_each) { return b.op("Unsqueeze", {b.cast(one_each, TN_I32), axis}); };
+  if (is_ends)
+    return added_where(b, b.op("GreaterOrEqual", {at, column(mask)}), filter, dtype,
+                       b.ints({1, 2}));
+  const int64_t n = *batch.value;
+  auto part = [&](int64_t from) {
+    return column(b.op("Slice", {mask, b.ints({from}), b.ints({from + n})}));
   };
-  Value is_hidden = b.op("GreaterOrEqual", {at, rows(0)});
-  if (has_starts) is_hidden = b.op("Or", {is_hidden, b.op("Less", {at, rows(*batch.value)})});
+  Value is_hidden =
+      b.op("Or", {b.op("GreaterOrEqual", {at, part(0)}), b.op("Less", {at, part(n)})});
   return added_where(b, is_hidden, filter, dtype, b.ints({1, 2}));
 }
 
 // 0 where a key is not behind its query, else minus infinity: added to the scores, [s, t].
 Value causal_bias(Builder& b, Value q, Value length, Value past, uint32_t dtype) {
-  Value queries = b.op("Unsqueeze", {positions(b, dim_of(b, q, 2)), b.ints({1})});
+  Value queries = b.op("Unsqueeze", {positions(b, dim_of(b, q, 2), TN_I32), b.ints({1})});
   if (past) queries = b.add(queries, b.cast(dim_of(b, past, 2), TN_I32));
-  Value is_behind = b.op("Greater", {positions(b, length), queries});
-  constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
-  return b.op("Where", {is_behind, b.number(kMinusInf, dtype), b.number(0, dtype)});
+  Value is_behind = b.op("Greater", {positions(b, length, TN_I32), queries});
+  return b.op("Where", {is_behind, b.number(attention::kMinusInf, dtype), b.number(0, dtype)});
 }
 // [b, s, heads*d] as [b, heads, s, d].
 Value by_heads(Builder& b, Node node, Value x) {

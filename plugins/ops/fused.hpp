@@ -25,8 +25,18 @@ struct Attended {
 Attended attend(Builder& b, Node node, const Operands& x);
 
 bool is_read(Node node, uint64_t output);
+Status expect_unread(Node node, uint64_t output, std::string_view name);
 Status expect_heads(Node node);
 Status expect_absent(Node node, uint64_t input, std::string_view name);
+// Attributes that must be 0, as what they ask for is not there.
+Status expect_zero(Node node, std::initializer_list<const char*> attributes);
+
+// The one result of a decomposition.
+Result<std::vector<Value>> made(Builder& b, Value y);
+// The size of an axis, as one int64.
+Value dim_of(Builder& b, Value x, int64_t axis);
+// 0 ... length-1; length: one int64.
+Value positions(Builder& b, Value length, uint32_t dtype);
 
 // A mask [rows, keys] that leaves each row a key.
 Result<Value> random_mask(Sampler& random, int64_t rows, int64_t keys);

@@ -10,13 +10,6 @@ namespace {
 
 using namespace fused;  // NOLINT(google-build-using-namespace): the same operators
 
-Status expect_without(Node node, std::initializer_list<const char*> attributes) {
-  for (const char* name : attributes)
-    if (node.attr_int(name) != 0)
-      return unsupported(cat("attribute ", name, ": expected 0, got ", node.attr_int(name)));
-  return {};
-}
-
 struct Projection {  // where the inputs of Attention and QAttention stand
   uint64_t mask, past;
 };
@@ -32,7 +25,7 @@ Dims widths(Node node) {
   return Dims(3, weights.ranked ? quotient({dims_of(weights).back()}, {Dim(3)}) : Dim());
 }
 Status projection_shape(EditView edit, Node node, uint32_t dtype, Projection at) {
-  TN_CHECK(expect_without(node, {"do_rotary", "past_present_share_buffer"}));
+  TN_CHECK(expect_zero(node, {"do_rotary", "past_present_share_buffer"}));
   TN_CHECK(expect_heads(node));
   Type x = node.input(0).type(), past = node.input(at.past).type();
   std::vector<int64_t> given = node.attr_ints("qkv_hidden_sizes");
@@ -83,7 +76,7 @@ Result<std::vector<Value>> attend_projected(
     x.past_key = b.op("Squeeze", {both.output(0), first});
     x.past_value = b.op("Squeeze", {both.output(1), first});
   }
-  fused::Attended all = attend(b, node, x);
+  Attended all = attend(b, node, x);
   std::vector<Value> out{all.y};
   if (is_read(node, 1))
     out.push_back(b.op("Concat",

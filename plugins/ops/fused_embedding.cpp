@@ -8,14 +8,10 @@
 namespace tenon::ops {
 namespace {
 
+using fused::dim_of;
 using fused::is_read;
 using fused::kDomain;
-
-// The numbers 0 ... n-1, where n is the size of an axis, as x's type.
-Value counted(Builder& b, Value x, int64_t axis) {
-  Value size = b.op("Squeeze", {b.op("Shape", {x}, {{"start", axis}, {"end", axis + 1}})});
-  return b.cast(b.op("Range", {b.number(0, TN_I64), size, b.number(1, TN_I64)}), x.dtype());
-}
+using fused::positions;
 
 // ---- words, positions and segments
 
@@ -56,10 +52,13 @@ Value looked_up(Builder& b, const Table& table, Value ids) {
   return dequantized(b, b.op("Gather", {table.rows, ids}), table);
 }
 Result<std::vector<Value>> embed(Builder& b, Node node, auto table_at) {
-  Value ids = node.input(kIds), positions = counted(b, ids, 1);
-  if (table_at.has_position_ids && node.input(kPositionIds)) positions = node.input(kPositionIds);
+  Value ids = node.input(kIds);
+  b.ranked(ids, node.type());
+  TN_CHECK(b.status());
+  Value places = table_at.has_position_ids ? node.input(kPositionIds) : Value();
+  if (!places) places = positions(b, dim_of(b, ids, 1), ids.dtype());
   Value sum =
-      b.add(looked_up(b, table_at(kWords), ids), looked_up(b, table_at(kPositions), positions));
+      b.add(looked_up(b, table_at(kWords), ids), looked_up(b, table_at(kPositions), places));
   if (node.input(kSegmentIds))
     sum = b.add(sum, looked_up(b, table_at(kSegments), node.input(kSegmentIds)));
   Table scale = table_at(kScale), shift = table_at(kShift);
@@ -157,8 +156,7 @@ Result<Node> quantized_embed_sample(EditView edit, uint64_t seed) {
 // ---- rotations
 
 Status rotary_shape(EditView edit, Node node) {
-  if (node.attr_int("is_packed_batching") != 0)
-    return unsupported("attribute is_packed_batching: expected 0, got 1");
+  TN_CHECK(fused::expect_zero(node, {"is_packed_batching"}));
   if (double scale = node.attr_float("scale", 1); scale != 1)
     return unsupported(cat("attribute scale: expected 1, got ", scale));
   return set_output(edit, node, 0, node.input(0).type());
@@ -177,11 +175,9 @@ Result<std::vector<Value>> rotary_decompose(EditView edit, Node node) {
   }
   if (at.rank() == 1) {  // where the first position stands
     const int64_t axis = type.rank() == 3 ? 1 : 2;
-    Value size = b.op("Shape", {x}, {{"start", axis}, {"end", axis + 1}});
-    Value row = b.op("Range", {b.number(0, TN_I64), b.op("Squeeze", {size}), b.number(1, TN_I64)});
-    Value batch = b.op("Shape", {x}, {{"start", 0}, {"end", 1}});
-    ids = b.op("Expand",
-               {b.add(b.cast(ids, TN_I64), row), b.op("Concat", {batch, size}, {{"axis", 0}})});
+    Value size = dim_of(b, x, axis);
+    ids = b.op("Expand", {b.add(b.cast(ids, TN_I64), positions(b, size, TN_I64)),
+                          b.op("Concat", {dim_of(b, x, 0), size}, {{"axis", 0}})});
   }
   std::vector<Attr> attrs{{"interleaved", node.attr_int("interleaved")},
                           {"rotary_embedding_dim", node.attr_int("rotary_embedding_dim")}};

@@ -10,13 +10,10 @@ namespace {
 
 using fused::is_read;
 using fused::kDomain;
+using fused::made;
 
 Status same_as_first(EditView edit, Node node) {
   return set_output(edit, node, 0, node.input(0).type());
-}
-Result<std::vector<Value>> made(Builder& b, Value y) {
-  TN_CHECK(b.status());
-  return std::vector<Value>{y};
 }
 
 // ---- GELU and its relatives
@@ -85,7 +82,7 @@ Result<std::vector<Value>> skip_norm_decompose(EditView edit, Node node) {
 
 // ONNX Runtime writes it in ONNX's own domain; the scale's type is the result's.
 Status rms_norm_shape(EditView edit, Node node) {
-  if (is_read(node, 1)) return unsupported("result inv_std_var: expected that nobody reads it");
+  TN_CHECK(fused::expect_unread(node, 1, "inv_std_var"));
   Type y = node.input(0).type();
   y.dtype = node.input(1).dtype();
   return set_output(edit, node, 0, y);

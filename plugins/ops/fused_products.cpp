@@ -13,20 +13,14 @@ namespace tenon::ops {
 namespace {
 
 using fused::kDomain;
-
-Result<std::vector<Value>> made(Builder& b, Value y) {
-  TN_CHECK(b.status());
-  return std::vector<Value>{y};
-}
+using fused::made;
 
 Dims across(Dims dims, bool is_transposed) {
   if (is_transposed && dims.size() > 1) std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
   return dims;
 }
 Status product_shape(EditView edit, Node node) {
-  for (const char* name : {"transBatchA", "transBatchB"})
-    if (node.attr_int(name) != 0)
-      return unsupported(cat("attribute ", name, ": expected 0, got 1"));
+  TN_CHECK(fused::expect_zero(node, {"transBatchA", "transBatchB"}));
   Type a = node.input(0).type(), b = node.input(1).type();
   if (!a.ranked || !b.ranked) return set_output(edit, node, 0, unranked(a.dtype));
   TN_TRY(out, product_dims(across(dims_of(a), node.attr_int("transA") != 0),

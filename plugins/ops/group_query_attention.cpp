@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "attention.hpp"
 #include "dims.hpp"
 #include "fused.hpp"
 
@@ -60,9 +61,7 @@ Status group_shape(EditView edit, Node node) {
   if (shared < 1 || heads < 1 || heads % shared != 0)
     return invalid(
         cat("num_heads: expected a multiple of kv_num_heads, got ", heads, " and ", shared));
-  for (const char* name : {"sliding_window_cache", "smooth_softmax", "qk_output"})
-    if (node.attr_int(name) != 0)
-      return unsupported(cat("attribute ", name, ": expected 0, got ", node.attr_int(name)));
+  TN_CHECK(fused::expect_zero(node, {"sliding_window_cache", "smooth_softmax", "qk_output"}));
   TN_CHECK(expect_absent(node, kSink, "head_sink"));
   TN_CHECK(expect_absent(node, kKeyScale, "k_scale"));
   TN_CHECK(expect_absent(node, kValueScale, "v_scale"));
@@ -163,7 +162,7 @@ class Decomposer {
       for (int64_t i = 0; i < length_; ++i)
         row[static_cast<size_t>(i)] = past_ + i;
       Value ids = b_.reshape(b_.ints(row), {1, length_});
-      Value batch = b_.op("Shape", {x}, {{"start", 0}, {"end", 1}});
+      Value batch = fused::dim_of(b_, x, 0);
       at = b_.op("Expand", {ids, b_.op("Concat", {batch, b_.ints({length_})}, {{"axis", 0}})});
     }
     return b_.op("RotaryEmbedding", {y, node_.input(kCosines), node_.input(kSines), at},
@@ -237,8 +236,7 @@ class Decomposer {
       is_hidden = b_.op("Or", {is_hidden, b_.op("LessOrEqual", {at, first})});
     }
     const uint32_t dtype = node_.input(kQuery).dtype();
-    constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
-    return b_.op("Where", {is_hidden, b_.number(kMinusInf, dtype), b_.number(0, dtype)});
+    return b_.op("Where", {is_hidden, b_.number(attention::kMinusInf, dtype), b_.number(0, dtype)});
   }
 
   Builder& b_;

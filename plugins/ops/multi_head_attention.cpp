@@ -30,7 +30,7 @@ Status multi_head_shape(EditView edit, Node node) {
   TN_CHECK(expect_heads(node));
   TN_CHECK(expect_absent(node, kPastLength, "past_sequence_length"));
   TN_CHECK(expect_absent(node, kIndirection, "cache_indirection"));
-  if (is_read(node, 3)) return unsupported("result qk: expected that nobody reads it");
+  TN_CHECK(expect_unread(node, 3, "qk"));
   Type q = node.input(kQuery).type(), k = node.input(kKey).type(), v = node.input(kValue).type();
   const Dim heads(node.attr_int("num_heads"));
   if (!q.ranked || (node.input(kKey) && !k.ranked) || (node.input(kValue) && !v.ranked)) {
