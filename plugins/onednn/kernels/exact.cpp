@@ -2,8 +2,6 @@
 #include "exact.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 
 #include "exact_args.h"
 #include "kernel_table.h"
@@ -18,39 +16,15 @@ int arity(uint32_t op) {
   return op < 128 ? 2 : 3;
 }
 
-bool is_half(ElementType type) {
-  return type == ElementType::kF16 || type == ElementType::kBf16;
-}
-// To float so that a second rounding, to f16, gives what one rounding of the double gives: what is
-// not exact becomes the neighbour whose last bit is set (Boldo and Melquiond 2008, "Emulation of
-// FMA and correctly rounded sums: proved algorithms using rounding to odd", section 3).
-float round_to_odd(double x) {
-  const auto nearest = static_cast<float>(x);
-  const auto back = static_cast<double>(nearest);
-  const uint32_t bits = std::bit_cast<uint32_t>(nearest);
-  const uint32_t toward_x = std::abs(back) < std::abs(x) ? bits + 1 : bits - 1;
-  const bool is_kept = back == x || (bits & 1U) != 0 || x != x;
-  return std::bit_cast<float>(is_kept ? bits : toward_x);
-}
-
 // How a domain's numbers are loaded, computed and stored.
 class Reals {
  public:
   using Number = double;
   static constexpr ElementType kOwn = ElementType::kF64;
-  explicit Reals(const Context& context) : table_(context.table) { table_->real_ops(&ops_); }
+  explicit Reals(const Context& context) { context.table->real_ops(&ops_); }
 
   void load(ElementType type, const void* source, int64_t at, int64_t stride, int64_t n, double* to)
       const {
-    if (is_half(type)) {
-      float row[kExactTile];
-      if (stride == 1)
-        table_->load_f32({source, type}, at, n, row);
-      else
-        table_->load_strided({source, type}, at, stride, n, row);
-      std::copy_n(row, n, to);
-      return;
-    }
     if (const RealLoad by_vectors = ops_->load[static_cast<int>(type)])
       return by_vectors(static_cast<const char*>(source) + at * element_bytes(type), stride, n, to);
     visit(type, [&]<class T>() {
@@ -60,12 +34,6 @@ class Reals {
     });
   }
   void store(ElementType type, const double* from, int64_t n, void* target, int64_t at) const {
-    if (is_half(type)) {
-      float row[kExactTile];
-      for (int64_t i = 0; i < n; ++i)
-        row[i] = type == ElementType::kF16 ? round_to_odd(from[i]) : static_cast<float>(from[i]);
-      return table_->store_f32(row, n, {target, type}, at, false);
-    }
     if (const RealStore by_vectors = ops_->store[static_cast<int>(type)])
       return by_vectors(from, n, static_cast<char*>(target) + at * element_bytes(type));
     visit(type, [&]<class T>() {
@@ -87,7 +55,6 @@ class Reals {
   CompareOp<double> comparison(uint32_t op) const { return ops_->compare[op]; }
 
  private:
-  const KernelTable* table_;
   const RealOps* ops_ = nullptr;
 };
 

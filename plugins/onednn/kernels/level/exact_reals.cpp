@@ -169,6 +169,41 @@ void store_bools(const double* from, int64_t n, void* dst) {
     to[i] = static_cast<uint8_t>(are[i]);
 }
 
+template <ElementType kType>
+void load_halves(const void* src, int64_t stride, int64_t n, double* out) {
+  float row[kExactTile];
+  if (stride == 1) {
+    load_f32({src, kType}, 0, n, row);
+  } else {
+    load_strided({src, kType}, 0, stride, n, row);
+  }
+  load_tile<float>(row, 1, n, out);
+}
+
+// To float so that a second rounding, to f16, gives what one rounding of the double gives: what is
+// not exact becomes the neighbour whose last bit is set (Boldo and Melquiond 2008, "Emulation of
+// FMA and correctly rounded sums: proved algorithms using rounding to odd", section 3).
+float round_to_odd(double x) {
+  const float nearest = static_cast<float>(x);
+  const double back = static_cast<double>(nearest);
+  const uint32_t bits = __builtin_bit_cast(uint32_t, nearest);
+  const uint32_t toward_x = __builtin_fabs(back) < __builtin_fabs(x) ? bits + 1 : bits - 1;
+  const bool is_kept = back == x || (bits & 1U) != 0 || x != x;
+  return __builtin_bit_cast(float, is_kept ? bits : toward_x);
+}
+void store_f16(const double* from, int64_t n, void* dst) {
+  float row[kExactTile];
+  for (int64_t i = 0; i < n; ++i)
+    row[i] = round_to_odd(from[i]);
+  store_f32(row, n, {dst, ElementType::kF16}, 0, false);
+}
+// By way of float, as bfloat16 is its upper half.
+void store_bf16(const double* from, int64_t n, void* dst) {
+  float row[kExactTile];
+  store_tile<float>(from, n, row);
+  store_f32(row, n, {dst, ElementType::kBf16}, 0, false);
+}
+
 template <class T>
 void add_load(RealOps& ops, ElementType type) {
   ops.load[static_cast<int>(type)] = load_tile<T>;
@@ -188,6 +223,10 @@ void add_conversions(RealOps& ops) {
   ops.store[static_cast<int>(ElementType::kF32)] = store_tile<float>;
   ops.store[static_cast<int>(ElementType::kF64)] = store_tile<double>;
   ops.store[static_cast<int>(ElementType::kBool)] = store_bools;
+  ops.load[static_cast<int>(ElementType::kF16)] = load_halves<ElementType::kF16>;
+  ops.load[static_cast<int>(ElementType::kBf16)] = load_halves<ElementType::kBf16>;
+  ops.store[static_cast<int>(ElementType::kF16)] = store_f16;
+  ops.store[static_cast<int>(ElementType::kBf16)] = store_bf16;
 }
 
 RealOps all_ops() {
