@@ -120,7 +120,7 @@ local function made(choice, data, which)
   return small, report
 end
 local function snr_of(small)
-  return tn.compare(model, small, held, { limit = args.limit or 64, layers = false, mask = args.mask }).snr_db or -math.huge
+  return recipe.snr(model, small, held)
 end
 
 local choice, rows = { methods = {}, skip = {}, source = model }, {}

@@ -33,7 +33,7 @@ local function corrected(by)
   return small:apply("quantizer.correct_bias", { data = by, original = plain, mask = args.mask })
 end
 local function snr_of(one)
-  return tn.compare(plain, one, held, { limit = args.limit or 64, layers = false, mask = args.mask }).snr_db or -math.huge
+  return recipe.snr(plain, one, held)
 end
 local is_corrected = args.correct_bias ~= false and snr_of(corrected(made)) > snr_of(small)
 if is_corrected then small = corrected(seen) end

@@ -1,6 +1,11 @@
 
 -- Mixed precision: as few layers in float as a target allows.
 
+-- The signal to noise in dB at the worst output of a model made of another.
+local function snr_of(args, whole, model, data)
+  return tn.compare(whole, model, data, { limit = args.limit or 64, layers = false, mask = args.mask }).snr_db or -math.huge
+end
+
 -- What a model is measured by, and what it must come to: the signal to noise of its worst output, or how much a metric falls.
 local function target_of(args, whole, data)
   if args.max_drop then
@@ -15,7 +20,7 @@ local function target_of(args, whole, data)
   end
   return {
     name = "min_snr", unit = "dB",
-    measure = function(model) return tn.compare(whole, model, data, { limit = args.limit or 64, layers = false, mask = args.mask }).snr_db or -math.huge end,
+    measure = function(model) return snr_of(args, whole, model, data) end,
     least = args.min_snr, text = function(found) return string.format("%.1f dB", found) end, wanted = string.format("%g dB", args.min_snr),
   }
 end

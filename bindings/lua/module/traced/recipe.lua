@@ -323,6 +323,7 @@ function tn.recipe(spec)
     if not args.dry_run then return model:save(args.output, args.output:find("%.onnx$") and { metadata = args.metadata or false } or nil) end
     saving(args, tn.load(args.model), model)
   end
+  function recipe.snr(whole, model, data) return snr_of(args, whole, model, data) end
   function recipe.mixed(whole, data, make, sensitivity) return mixed_precision(spec.name, args, whole, data, make, sensitivity) end
   function recipe.methods(methods, names) return listed(spec.name, methods, names) end
   recipe.joined = joined
