@@ -40,7 +40,13 @@ Result<std::vector<Value>> made(Builder& b, Value y) {
   return std::vector<Value>{y};
 }
 Value dim_of(Builder& b, Value x, int64_t axis) {
-  if (int64_t size = x.type().dims[static_cast<size_t>(axis)]; size >= 0) return b.ints({size});
+  const Type type = x.type();
+  const auto at = static_cast<size_t>(axis);
+  if (type.ranked && at >= type.rank()) {
+    b.fail(invalid(cat("expected ", axis + 1, " axes or more, got ", type_text(type))));
+    return {};
+  }
+  if (type.ranked && type.dims[at] >= 0) return b.ints({type.dims[at]});
   return b.op("Shape", {x}, {{"start", axis}, {"end", axis + 1}});
 }
 Value positions(Builder& b, Value length, uint32_t dtype) {

@@ -159,6 +159,11 @@ Status rotary_shape(EditView edit, Node node) {
   TN_CHECK(fused::expect_zero(node, {"is_packed_batching"}));
   if (double scale = node.attr_float("scale", 1); scale != 1)
     return unsupported(cat("attribute scale: expected 1, got ", scale));
+  const Type x = node.input(0).type(), ids = node.input(1).type();
+  if (x.ranked && x.rank() != 3 && x.rank() != 4)
+    return invalid(cat("input: expected 3 or 4 axes, got ", type_text(x)));
+  if (ids.ranked && ids.rank() != 1 && ids.rank() != 2)
+    return invalid(cat("position_ids: expected 1 or 2 axes, got ", type_text(ids)));
   return set_output(edit, node, 0, node.input(0).type());
 }
 Result<std::vector<Value>> rotary_decompose(EditView edit, Node node) {

@@ -10,6 +10,7 @@
 
 #include "casts.hpp"
 #include "category.hpp"
+#include "redirect.hpp"
 
 namespace tenon::precision {
 namespace {
@@ -20,6 +21,7 @@ class Autocast {
     Autocast out;
     out.lists_ = Lists::read(options);
     out.low_ = out.lists_.dtype == "float16" ? TN_F16 : TN_BF16;
+    out.with_tables_ = options.flag("tables");
     return out;
   }
 
@@ -36,6 +38,16 @@ class Autocast {
       TN_TRY(rule, rule_of(node, lists_));
       std::vector<uint64_t> inputs = castable(node, rule);
       if (inputs.empty()) continue;
+      TN_TRY(is_table, store_table(edit, &casts, node, rule));
+      if (is_table) {
+        ++counts["table"];
+        rows.push_back({{"node", node.name()},
+                        {"op", node.type()},
+                        {"category", "table"},
+                        {"by", "option tables"},
+                        {"dtype", dtype_name(low_)}});
+        continue;
+      }
       TN_CHECK(apply(edit, &casts, node, rule, inputs).in(cat("node ", node.name())));
       const char* category = category_name(rule.category);
       ++counts[category];
@@ -128,6 +140,22 @@ class Autocast {
     }
     return Status(services.edit->infer(edit.raw, node.id));
   }
+  // y = Gather(T, i)  becomes  Cast(Gather(Cast(T), i)): the rows are rounded, the computation is not.
+  Result<bool> store_table(EditView edit, Casts* casts, Node node, const Rule& rule) const {
+    const tn_op_columns* columns = node.columns();
+    if (!with_tables_ || !columns || columns->rows < 0 || rule.category == Category::kLow) return false;
+    const auto input = static_cast<uint64_t>(columns->rows);
+    const Value table = node.input(input);
+    const bool is_asked_for = rule.category == Category::kFp32;
+    if (is_asked_for || !table || !table.is_constant() || table.dtype() != TN_F32) return false;
+    TN_TRY(low, casts->to(table, low_));
+    TN_CHECK(edit.set_input(node, input, low));
+    TN_CHECK(Status(services.edit->infer(edit.raw, node.id)));
+    const Value rows = node.output();
+    TN_TRY(wide, casts->to(rows, TN_F32));
+    TN_CHECK(redirect(edit, rows, wide, {{wide.producer(), 0}}));
+    return true;
+  }
   Status restore_outputs(EditView edit, Casts* casts) const {
     for (Value v : edit.graph().outputs()) {
       uint32_t dtype = dtype_before(v);
@@ -138,6 +166,7 @@ class Autocast {
 
   Lists lists_;
   uint32_t low_ = TN_BF16;
+  bool with_tables_ = false;
   std::map<tn_value_id, uint32_t> before_;
   std::map<tn_value_id, bool> parameters_;  // inputs that are a state's
 };
@@ -161,5 +190,7 @@ TENON_PASS(autocast,
             "description": "nodes to compute in the low type: patterns of names, operators or scopes"},
     "fp32": {"type": ["array", "string"], "items": {"type": "string"},
              "description": "nodes to compute in float32: patterns likewise"},
+    "tables": {"type": "boolean", "default": false,
+               "description": "constant tables whose rows are looked up are stored in the low type too; what is looked up is cast back"},
     "follow": {"type": ["array", "string"], "items": {"type": "string"},
                "description": "nodes to compute in the type of their first input: patterns likewise"}}})")

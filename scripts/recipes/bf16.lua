@@ -7,4 +7,4 @@ local recipe = tn.recipe {
   name = "bf16", passes = { "precision.autocast" }, first = { "fusion.default" }, last = { "fusion.default" }, -- casts of weights
   leave = "fp32", cure = "try the recipe fp16",
 }
-return recipe.described or recipe.convert("precision.autocast", { dtype = "bfloat16" })
+return recipe.described or recipe.convert("precision.autocast", { dtype = "bfloat16", tables = true })

@@ -40,7 +40,7 @@ for _, method in ipairs(methods) do
   end
 end
 local judged = recipe.judge(model, small, recipe.data())
-recipe.save(small)
+local sizes = recipe.save(small)
 
 local left = {}
 for node, reason in pairs(why) do
@@ -51,7 +51,7 @@ end
 table.sort(left, function(a, b) return a.node < b.node end)
 local before, after = model:inspect(), small:inspect()
 local result = {
-  output = args.output, decomposed = rows, left = left, bytes_before = model:bytes(), bytes_after = small:bytes(),
+  output = args.output, decomposed = rows, left = left, bytes_before = sizes.bytes_before, bytes_after = sizes.bytes_after,
   parameters_before = before.parameters, parameters_after = after.parameters, flops_before = before.flops,
   flops_after = after.flops,
 }

@@ -32,5 +32,4 @@ local small, report = model:apply("trainer.train", recipe.options("trainer.train
 }))
 local left = recipe.trained(model, small, unseen, labelled and (args.metric or "accuracy") or nil)
 local near = { before = tn.compare(teacher, model, unseen, { mask = args.mask }).snr_db, after = tn.compare(teacher, small, unseen, { mask = args.mask }).snr_db }
-recipe.save(small)
-return recipe.result(model, small, left, { history = report.history, snr_db_to_teacher = near })
+return recipe.result(recipe.save(small), left, { history = report.history, snr_db_to_teacher = near })

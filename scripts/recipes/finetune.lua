@@ -22,5 +22,4 @@ local small, report = model:apply("trainer.train", recipe.options("trainer.train
   data = train, validation = validation, metric = metric, optimizer = "adamw", rate = 1e-4, epochs = 3,
 }))
 local left = recipe.trained(model, small, unseen, metric)
-recipe.save(small)
-return recipe.result(model, small, left, { history = report.history, best_epoch = report.best_epoch })
+return recipe.result(recipe.save(small), left, { history = report.history, best_epoch = report.best_epoch })

@@ -6,4 +6,4 @@ local recipe = tn.recipe {
   name = "fp16", passes = { "precision.autocast" }, first = { "fusion.default" }, last = { "fusion.default" }, -- casts of weights
   leave = "fp32", cure = "try the recipe bf16",
 }
-return recipe.described or recipe.convert("precision.autocast", { dtype = "float16" })
+return recipe.described or recipe.convert("precision.autocast", { dtype = "float16", tables = true })

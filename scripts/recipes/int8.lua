@@ -216,12 +216,12 @@ choice.model = nil
 local best, report = made(choice, whole, "with_more")
 local left = recipe.judge(model, best, unseen)
 local near = tn.evaluate(best, unseen, { metric = "cosine", against = model, limit = args.limit or 64 })
-recipe.save(best)
+local sizes = recipe.save(best)
 
 local result = {
   output = args.output, observer = choice.name, methods = choice.methods, products = choice.products, chosen_by = rows, weak = choice.skip, mixed = mixed, cosine = near.mean,
   cosine_min = near.min, snr_db = left.snr_db, outputs = left.outputs, weakest = left.weakest, drop = left.drop,
-  judged_on = left.judged_on, bytes_before = model:bytes(), bytes_after = best:bytes(),
+  judged_on = left.judged_on, bytes_before = sizes.bytes_before, bytes_after = sizes.bytes_after,
 }
 if not args.json and #rows > 1 then
   tn.print_table(rows, { "choice", "SNR dB" })

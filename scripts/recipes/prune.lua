@@ -25,11 +25,11 @@ local small, report = model:apply("pruner.structured", recipe.options("pruner.st
   ratio = 0.3, round_to = 8, data = recipe.data(),
 }))
 local judged = recipe.judge(source, small, recipe.data())
-recipe.save(small)
+local sizes = recipe.save(small)
 
 local result = {
   output = args.output, importance = report.importance, parameters = report.parameters, macs = report.macs,
-  bytes_before = source:bytes(), bytes_after = small:bytes(), groups = {}, barriers = report.barriers,
+  bytes_before = sizes.bytes_before, bytes_after = sizes.bytes_after, groups = {}, barriers = report.barriers,
 }
 for i, group in ipairs(report.groups) do
   result.groups[i] = { layer = group.layer, channels = group.channels * group.width, kept = group.kept * group.width, scores = group.scores,

@@ -31,5 +31,4 @@ given.loss = loss
 local trained, report = rounded:apply("trainer.train", given)
 local small = trained:apply("quantizer.convert")
 local left = recipe.judge(model, small, unseen)
-recipe.save(small)
-return recipe.result(model, small, left, { history = report.history })
+return recipe.result(recipe.save(small), left, { history = report.history })

@@ -11,7 +11,7 @@ end
 local model = tn.load(args.model)
 local small, report = model:apply("fusion.default", recipe.options("fusion.default"))
 local left = recipe.judge(model, small, recipe.data())
-recipe.save(small)
+local sizes = recipe.save(small)
 
 local rows = {}
 for rule, count in pairs(report.changes) do
@@ -27,4 +27,4 @@ if not args.json then
   end
   print(string.format("%d -> %d nodes", before, after))
 end
-return recipe.result(model, small, left, { changes = report.changes, nodes_before = before, nodes_after = after })
+return recipe.result(sizes, left, { changes = report.changes, nodes_before = before, nodes_after = after })

@@ -24,8 +24,7 @@ if recipe.described or not data or tonumber(args.bits) ~= 4 or args.gptq == fals
   return recipe.described or recipe.convert("quantizer.weights")
 end
 
-local model = recipe.load()
-local plain = recipe.float_model(model)
+local plain = recipe.float_model()
 local made, held, unseen, seen = recipe.parts(data)
 local small, report = plain:apply("quantizer.weights", recipe.options("quantizer.weights"))
 small = small:apply("quantizer.gptq", { data = seen, original = plain, mask = args.mask })
@@ -38,7 +37,7 @@ end
 local is_corrected = args.correct_bias ~= false and snr_of(corrected(made)) > snr_of(small)
 if is_corrected then small = corrected(seen) end
 local left = recipe.judge(plain, small, unseen)
-recipe.save(small)
+local sizes = recipe.save(small)
 local result = recipe.stayed(report)
 result.corrected_bias = is_corrected
-return recipe.result(model, small, left, result)
+return recipe.result(sizes, left, result)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules that change weights or the attributes of the operator that has them.
+#include <array>
+#include <bit>
+
 #include "fusion_test.hpp"
 
 namespace tenon::test {
@@ -128,6 +131,79 @@ TEST_F(WeightsTest, APadWithOtherThanZerosStays) {
 }
 TEST_F(WeightsTest, APaddedImageThatOthersReadStays) {
   stays(with(kPadded, "output y", "output p = %p\n  output y"), "fusion.pad_conv");
+}
+
+// float32 as the text form has long data.
+std::string hexadecimal(const std::vector<float>& numbers) {
+  std::string out = "x'";
+  for (float number : numbers) {
+    const auto bits = std::bit_cast<std::array<unsigned char, 4>>(number);
+    for (unsigned char byte : bits)
+      for (int digit : {byte >> 4, byte & 15})
+        out += "0123456789abcdef"[digit];
+  }
+  return out + "'";
+}
+// Numbers that all differ, [rows, columns], or their transpose.
+std::vector<float> numbers(size_t rows, size_t columns, bool is_transposed = false) {
+  std::vector<float> out(rows * columns);
+  for (size_t i = 0; i < out.size(); ++i)
+    out[is_transposed ? i % columns * rows + i / columns : i] = static_cast<float>(i) - 40;
+  return out;
+}
+// A table, read by rows, and `other` behind it as the matrix of a product.
+std::string tied(std::string_view other) {
+  return cat(R"(graph {
+  input %x: f32[5, 12]
+  constant %i: i64[2] = [3, 0]
+  constant %axes: i64[1] = [0]
+  constant %table: f32[24, 12] = )",
+             hexadecimal(numbers(24, 12)), "\n", other, R"(
+  %rows: f32[2, 12] = Gather(%table, %i) @rows
+  %p: f32[5, 24] = MatMul(%x, %w) @product
+  %y: f32[2, 24] = MatMul(%rows, %w) @again
+  %s: f32[24] = ReduceMean(%p, %axes) {keepdims = 0} @mean
+  %z: f32[2, 24] = Add(%y, %s) @z
+  output y = %z
+})");
+}
+
+TEST_F(WeightsTest, ATransposeOfAnotherWeightIsStoredAsOne) {
+  OwnedGraph graph =
+      parse(tied(cat("  constant %w: f32[12, 24] = ", hexadecimal(numbers(24, 12, true)))));
+  OwnedGraph shared = apply(graph, "fusion.ties");
+
+  EXPECT_THAT(operators(shared), testing::Contains("Transpose"));
+  EXPECT_EQ(text(shared).find("constant %w"), std::string::npos);
+  EXPECT_THAT(run(shared), testing::ElementsAreArray(run(graph)));
+  EXPECT_EQ(text(apply(shared, "fusion.ties")), text(shared));
+}
+
+TEST_F(WeightsTest, OtherWeightsOfThatShapeStay) {
+  std::vector<float> other = numbers(24, 12, true);
+  other.back() = -1;
+  stays(tied(cat("  constant %w: f32[12, 24] = ", hexadecimal(other))), "fusion.ties");
+}
+
+TEST_F(WeightsTest, TheSameWeightTwiceIsStoredOnceAndZerosAreNoTie) {
+  auto two = [](const std::vector<float>& weight) {
+    const std::string data = hexadecimal(weight);
+    return cat(R"(graph {
+  input %x: f32[5, 12]
+  constant %v: f32[12, 24] = )",
+               data, "\n  constant %w: f32[12, 24] = ", data, R"(
+  %p: f32[5, 24] = MatMul(%x, %v) @p
+  %q: f32[5, 24] = MatMul(%x, %w) @q
+  %y: f32[5, 24] = Add(%p, %q) @y
+  output y = %y
+})");
+  };
+  OwnedGraph graph = parse(two(numbers(12, 24)));
+  OwnedGraph shared = apply(graph, "fusion.ties");
+
+  EXPECT_EQ(text(shared).find("constant %w"), std::string::npos);
+  EXPECT_THAT(run(shared), testing::ElementsAreArray(run(graph)));
+  stays(two(std::vector<float>(12 * 24)), "fusion.ties");
 }
 
 }  // namespace

@@ -348,6 +348,27 @@ TEST_F(Autocast, LeavesDoublesAndIntegersAlone) {
   EXPECT_EQ(dtype_name(dtype_of_value("product")), "float64");
 }
 
+// A looked up row is cast back, so that only the table is rounded.
+TEST_F(Autocast, TablesAreLowWhereTheyAreAskedFor) {
+  build([&](EditView edit) {
+    auto ids = edit.ints({2, 0, 1}, "ids");
+    ASSERT_TRUE(ids.ok());
+    Value rows = node(edit, "Gather", {weight(edit, "table", {4, 8}, 1), *ids}, "rows");
+    Value low = node(edit, "MatMul", {rows, weight(edit, "w", {8, 8}, 2)}, "low");
+    ASSERT_EQ(text_of(edit.output("rows", rows)), "");
+    ASSERT_EQ(text_of(edit.output("y", low)), "");
+  });
+  ASSERT_EQ(apply("precision.autocast", json::object()), "");
+  EXPECT_EQ(dtype_of_value("rows"), TN_F32);
+  ASSERT_EQ(apply("precision.autocast", {{"tables", true}}), "");
+  EXPECT_EQ(dtype_of_value("rows"), TN_BF16);
+  EXPECT_EQ(casts_of("table"), 1u);
+  EXPECT_EQ(category("rows"), "table");
+  EXPECT_EQ(result_.view().outputs()[0].dtype(), TN_F32);
+  ASSERT_EQ(apply("precision.autocast", {{"tables", true}, {"fp32", {"Gather"}}}), "");
+  EXPECT_EQ(dtype_of_value("rows"), TN_F32);
+}
+
 TEST_F(Autocast, ParametersThatAreStatesStayInFloat32) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {4, 8}), w = input(edit, "w", {8, 8});

@@ -125,10 +125,10 @@ local function saving(args, before, after)
   tn.print_table(rows, { "what", "before", "after", "saved" })
 end
 
--- What every recipe returns, and its last line: both models' sizes, and what was judged.
-local function summed(args, before, after, left, more)
-  local result = { output = args.output, bytes_before = before:bytes(), bytes_after = after:bytes() }
-  for _, some in ipairs({ left, more or {} }) do
+-- What every recipe returns, and its last line: the sizes of both models, as recipe.save gives them, and what was judged.
+local function summed(args, sizes, left, more)
+  local result = { output = args.output }
+  for _, some in ipairs({ sizes, left, more or {} }) do
     for key, value in pairs(some) do result[key] = value end
   end
   if not args.json then
@@ -217,13 +217,13 @@ local function refuse_unknown(name, args, known)
   end
 end
 
--- What a script for `tenon optimize` takes. A recipe writes its model by `save(model)`, so that --dry-run writes none. spec: name, passes (ids of components whose options it takes, all of them), options (its
+-- What a script for `tenon optimize` takes. A recipe writes its model by `save(model)`, which stores tied weights once and gives the sizes; with --dry-run it writes none. spec: name, passes (ids of components whose options it takes, all of them), options (its
 -- own: a description each, or { type, description } with a type of number, integer, boolean or string that is checked), leave (the option that leaves nodes as they are) and cure (what helps besides), for warnings; floats (it
 -- begins with a float model, for what is quantized already there is --requantize); first and last, passes around that of `convert(id, options)`,
 -- which is a whole recipe.
 -- An option that is not used is an error, at the latest when the model is saved. Of the result, `options(id, table)` is the table with what was given for that
 -- component, `idle(id)` says that the component did nothing with it, `mixed(whole, data, make, sensitivity)` is what mixed.lua says, `joined(a, b)` two lists as one, `methods(given, known)` the
--- list of an option that names some of these; `load()` is the model, `float_model()` that in float32, normalised and folded; `judge(before, after, data)`, `trained(before, after, data, metric)`, `result(before, after, judged, more)` and `parts(data)` are above; with `described`, a table, the script is only asked what it
+-- list of an option that names some of these; `load()` is the model, `float_model()` that in float32, normalised and folded; `judge(before, after, data)`, `trained(before, after, data, metric)`, `result(sizes, judged, more)` and `parts(data)` are above; with `described`, a table, the script is only asked what it
 -- takes and returns that.
 function tn.recipe(spec)
   local args = tn.args
@@ -307,21 +307,24 @@ function tn.recipe(spec)
   end
   -- The whole of a recipe that is one pass: loads, applies the passes of spec.first, the pass and those of spec.last, judges, saves.
   function recipe.convert(id, options)
-    local model = recipe.load()
-    local whole, small, report = model, nil, nil
-    if spec.floats then whole = recipe.float_model(model) end
+    local whole, small, report = recipe.load(), nil, nil
+    if spec.floats then whole = recipe.float_model(whole) end
     for _, first in ipairs(spec.first or {}) do whole = whole:apply(first, taken[first] and recipe.options(first) or nil) end
     small, report = whole:apply(id, recipe.options(id, options))
     for _, last in ipairs(spec.last or {}) do small = small:apply(last) end
     local left = judged(spec, args, whole, small, recipe.data())
-    recipe.save(small)
-    return summed(args, model, small, left, stayed(args, report))
+    return summed(args, recipe.save(small), left, stayed(args, report))
   end
-  -- Writes the model, or, with --dry-run, says what it would save.
+  -- Writes the model, or, with --dry-run, says what it would save. The sizes of the model that was given and of this one.
   function recipe.save(model)
     refuse_unused()
-    if not args.dry_run then return model:save(args.output, args.output:find("%.onnx$") and { metadata = args.metadata or false } or nil) end
-    saving(args, tn.load(args.model), model)
+    local before, after = tn.load(args.model), model:apply("fusion.ties") -- passes may have copied what nodes share
+    if args.dry_run then
+      saving(args, before, after)
+    else
+      after:save(args.output, args.output:find("%.onnx$") and { metadata = args.metadata or false } or nil)
+    end
+    return { bytes_before = before:bytes(), bytes_after = after:bytes() }
   end
   function recipe.snr(whole, model, data) return snr_of(args, whole, model, data) end
   function recipe.mixed(whole, data, make, sensitivity) return mixed_precision(spec.name, args, whole, data, make, sensitivity) end
@@ -330,6 +333,6 @@ function tn.recipe(spec)
   function recipe.stayed(report) return stayed(args, report) end
   function recipe.judge(before, after, data) return judged(spec, args, before, after, data) end
   function recipe.trained(before, after, data, metric) return trained(spec, args, before, after, data, metric) end
-  function recipe.result(before, after, left, more) return summed(args, before, after, left, more) end
+  function recipe.result(sizes, left, more) return summed(args, sizes, left, more) end
   return recipe
 end
