@@ -44,6 +44,7 @@ class EachImage {
     }
     return {};
   }
+  std::string origin(uint64_t index) const { return source_.origin(index); }
 
  private:
   EachImage(Source&& source, size_t at, T&& stage)

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "tenon/sdk/component.hpp"
+#include "tenon/sdk/fields.hpp"
 
 #include "draws.hpp"
 #include "image.hpp"
@@ -16,6 +16,7 @@ class Source {
   // Options data and seed.
   static Result<Source> open(tn_ctx* ctx, const Options& options);
   uint64_t size() const;
+  std::string origin(uint64_t index) const { return origin_of(data_, index); }
   const std::vector<Field>& fields() const { return fields_; }
   // The field that an option names; the first where it names none.
   Result<size_t> field(const Options& options, std::string_view option) const;

@@ -96,6 +96,7 @@ class Images {
       if (!failure.ok()) return std::move(failure);
     return {};
   }
+  const std::string& origin(uint64_t index) const { return items_[index].path; }
 
  private:
   Status add_classes(const fs::path& folder) {

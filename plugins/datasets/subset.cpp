@@ -6,7 +6,7 @@
 
 #include "tenon/role/dataset.h"
 
-#include "tenon/sdk/component.hpp"
+#include "tenon/sdk/fields.hpp"
 
 #include "array_table.hpp"
 
@@ -72,6 +72,7 @@ class Subset {
       theirs.push_back(order_[i]);
     return Status(table()->batch(data_.self(), theirs.data(), theirs.size(), seed, outputs.raw()));
   }
+  std::string origin(uint64_t index) const { return origin_of(data_, order_[index]); }
 
  private:
   // These samples, in this order.

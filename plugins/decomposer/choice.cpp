@@ -57,6 +57,7 @@ Result<Choice> Choice::read(tn_ctx* ctx, const Options& options) {
   out.backends = options.texts("backend");
   out.seed = static_cast<uint64_t>(options.integer("seed"));
   out.is_dry = options.flag("dry_run");
+  out.leaves_unsuited = options.text("unsuited") == "leave";
   out.budget = options.number("budget");
   out.time = options.number("time");
   if (out.time > 0 && !out.measure)

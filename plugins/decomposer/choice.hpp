@@ -16,6 +16,7 @@ namespace tenon::decomposer {
 
 struct Choice {
   Selected selected;
+  bool leaves_unsuited = false;  // what `selected` names but the method cannot take is no error
   double max_error = 1;
   double max_ratio = 0.6;  // of the error to that of a random weight
   bool measure = true, allow_slower = false;
@@ -70,6 +71,8 @@ void judge_times(const Choice& choice, Verdict* verdict);
   R"("needs": [{"measure": [true]}, {"time": "given"}, {"data": "given"}],)"                         \
   R"("description": "measures: the first that is there; default: what this machine is best with"},)" \
   TENON_SELECTED_OPTIONS("layers to decompose") ","                                                  \
+  R"("unsuited": {"type": "string", "enum": ["refuse", "leave"], "default": "refuse",)"              \
+  R"("description": "leave: a layer that only names and that is for another method is no error"},)"  \
   R"("dry_run": {"type": "boolean", "default": false,)"                                              \
   R"("description": "only report what would be replaced and what it would save"},)"                  \
   R"("budget": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1,)"                    \

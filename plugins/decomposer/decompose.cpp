@@ -48,7 +48,9 @@ Status check_named(const Choice& choice, const std::vector<Verdict>& verdicts) {
   for (const std::string& pattern : choice.selected.only) {
     bool used = false;
     for (const Verdict& verdict : verdicts) {
-      if (verdict.is_misfit && pattern == verdict.node.name())
+      const bool is_anothers = verdict.why.find("use decomposer.") != std::string::npos;
+      const bool may_stay = choice.leaves_unsuited && is_anothers;
+      if (verdict.is_misfit && !may_stay && pattern == verdict.node.name())
         return invalid(cat("option only: node ", pattern, ": ", verdict.why));
       used = used || !matched_by({pattern}, verdict.node).empty();
     }

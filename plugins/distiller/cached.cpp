@@ -86,6 +86,7 @@ class Cached {
     }
     return {};
   }
+  std::string origin(uint64_t index) const { return origin_of(data_, index); }
 
  private:
   const tn_dataset* table() const { return data_.table<tn_dataset>(); }

@@ -54,6 +54,7 @@ Settings Settings::from(tn_ctx* ctx, const Options& options) {
   out.ctx = ctx;
   out.scope = options.text("scope");
   out.max_bytes = options.integer("max_bytes", out.max_bytes);
+  out.operators = options.texts("operators");
   out.keeps_shared = options.text("shared") == "keep";
   return out;
 }

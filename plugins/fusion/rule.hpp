@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tenon/sdk/role/pass.hpp"
 
@@ -19,6 +20,7 @@ struct Settings {
   int64_t max_bytes = 1 << 24;  // of a folded constant, beyond what it is made from
   bool integers_only =
       false;  // only integers and truth values are folded, and what reads them alone
+  std::vector<std::string> operators;  // what fusion.expand expands; empty: as it says itself
   bool keeps_shared = false;  // a constant that other nodes read too is not what goes for it
 
   static Settings from(tn_ctx* ctx, const Options& options);
@@ -73,8 +75,10 @@ class RulePass {
 // clang-format on
 
 #define FUSION_DECLARE_RULE(word) extern "C" const tenon::fusion::Rule tenon_fusion_rule_##word;
-#define FUSION_RULE(word, rule_id, summary, run)                                        \
+// options: properties of its own as JSON, "" or with a comma in front.
+#define FUSION_RULE_WITH(word, rule_id, summary, run, options)                          \
   FUSION_DECLARE_RULE(word)                                                             \
   const tenon::fusion::Rule tenon_fusion_rule_##word = {rule_id, run};                  \
   TENON_PASS(word, tenon::fusion::RulePass<tenon_fusion_rule_##word>, rule_id, summary, \
-             "{\"properties\": {" FUSION_SCOPE_OPTION ", " FUSION_BYTES_OPTION "}}")
+             "{\"properties\": {" FUSION_SCOPE_OPTION ", " FUSION_BYTES_OPTION options "}}")
+#define FUSION_RULE(word, rule_id, summary, run) FUSION_RULE_WITH(word, rule_id, summary, run, "")

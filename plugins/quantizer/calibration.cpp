@@ -30,6 +30,19 @@ uint64_t count_not_finite(const DLTensor& tensor) {
   return bad;
 }
 
+// Of a value whose first axis is that of the samples, the one with the first number that is not
+// finite; of others the batch.
+std::string place_of_first(const DLTensor& tensor, const Feed& feed, uint64_t batch) {
+  const uint64_t first = batch * feed.batch();
+  const bool is_by_sample =
+      tensor.ndim > 0 && static_cast<uint64_t>(tensor.shape[0]) == feed.batch();
+  if (!is_by_sample || dtype_of(tensor) != TN_F32) return feed.batch_text(batch);
+  const auto* data = data_of<const float>(tensor);
+  const int64_t n = element_count(tensor);
+  const int64_t at = std::find_if(data, data + n, [](float x) { return !std::isfinite(x); }) - data;
+  return feed.sample_text(first + static_cast<uint64_t>(at / (n / tensor.shape[0])));
+}
+
 // The smallest and the largest number of an input of floats.
 struct Extent {
   double low = std::numeric_limits<double>::infinity();
@@ -123,7 +136,7 @@ Status Calibration::seat(const ObserverPlan& plan) {
 
 // Shows of each value what counts to its observers, on all threads; the first failure in the
 // values' order.
-Status Calibration::show(const Plan& results, const std::string& batch) {
+Status Calibration::show(const Plan& results, const Feed& feed, uint64_t batch) {
   std::vector<Status> failures(values_.size());
   for (size_t i = 0; i < values_.size(); ++i)
     mask_.covers(shape_of(results[results.n_outputs() + i].dl()));
@@ -135,7 +148,8 @@ Status Calibration::show(const Plan& results, const std::string& batch) {
         uint64_t bad = refuses_not_finite_ ? count_not_finite(tensor) : 0;
         if (bad > 0)
           return invalid(cat("calibration: value ", values_[i].name(), ": ", bad, " of ",
-                             element_count(tensor), " numbers are not finite in ", batch,
+                             element_count(tensor), " numbers are not finite in ",
+                             place_of_first(results[results.n_outputs() + i].dl(), feed, batch),
                              " (option non_finite = \"ignore\" leaves them out)"));
         for (Watch& watch : watches_)
           TN_CHECK(watch.observe(i, tensor).in(values_[i].name()));
@@ -159,7 +173,7 @@ Status Calibration::see(Feed* feed, const Cancel& cancel) {
     TN_CHECK(mask_.read(batch.inputs));
     Status ran = plan_.run(batch.inputs, cancel.raw());
     if (!ran.ok()) return std::move(ran).in(cat("calibration: ", feed->batch_text(b)));
-    TN_CHECK(show(plan_, feed->batch_text(b)));
+    TN_CHECK(show(plan_, *feed, b));
     progress.update(feed->samples() * (b + 1) / feed->batches());
   }
   for (size_t i = 0; i < seen.size(); ++i)

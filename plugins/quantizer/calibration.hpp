@@ -54,7 +54,7 @@ class Calibration {
     bool is_own;
   };
   Status seat(const ObserverPlan& plan);
-  Status show(const Plan& results, const std::string& batch);
+  Status show(const Plan& results, const Feed& feed, uint64_t batch);
 
   tn_ctx* ctx_ = nullptr;
   std::vector<Value> values_;

@@ -24,16 +24,19 @@ Result<std::vector<std::string>> target_names(const std::vector<std::string>& wa
   return invalid(cat("option target: expected one of ", listed, ", got none"));
 }
 
-Status check_labels(const Field& field, const DLTensor& labels, std::span<const uint64_t> samples) {
+Status check_labels(const Field& field,
+                    const DLTensor& labels,
+                    std::span<const uint64_t> samples,
+                    const tenon::Feed& feed) {
   if (!field.classes) return {};
   int64_t n = element_count(labels), each = n / static_cast<int64_t>(samples.size());
   const auto* data = data_of<const int64_t>(labels);
   for (int64_t i = 0; i < n; ++i) {
     if ((data[i] >= 0 && data[i] < *field.classes) || (field.ignored && data[i] == *field.ignored))
       continue;
-    return invalid(cat("field ", field.name, ": label ", data[i], " of sample ",
-                       samples[static_cast<size_t>(i / each)], ": expected 0 to ",
-                       *field.classes - 1));
+    const uint64_t sample = samples[static_cast<size_t>(i / each)];
+    return invalid(cat("field ", field.name, ": label ", data[i], " of ", feed.sample_text(sample),
+                       ": expected 0 to ", *field.classes - 1));
   }
   return {};
 }
@@ -73,7 +76,7 @@ Result<Feed> Feed::make(tn_ctx* ctx,
 Result<tenon::Feed::Batch> Feed::load(std::span<const uint64_t> samples, uint64_t seed) {
   TN_TRY(batch, feed_.load(samples, seed));
   for (size_t i = 0; i < targets_.size(); ++i)
-    TN_CHECK(check_labels(targets_[i], batch.extras[i], samples));
+    TN_CHECK(check_labels(targets_[i], batch.extras[i], samples, feed_));
   return batch;
 }
 

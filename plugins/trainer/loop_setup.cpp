@@ -76,6 +76,10 @@ Status Loop::set_up_batch() {
   if (batches_per_epoch() == 0)
     return invalid(cat("option data: expected at least a batch of ", batch_, " samples, got ",
                        samples_.size()));
+  if (given_.batch && batch_ > samples_.size())
+    log_line(ctx_, TN_LOG_WARNING,
+             cat("option batch: ", batch_, " is more than the ", samples_.size(),
+                 " samples that are trained on: each step takes all of them"));
   recipe_.steps_per_epoch = batches_per_epoch();
   validation_.batch = batch_;
   validation_.metric = given_.metric;

@@ -23,7 +23,9 @@ end
 local small, rows, taken, why = model, {}, {}, {}
 for _, method in ipairs(methods) do
   local report
-  small, report = small:apply("decomposer." .. method, recipe.options("decomposer." .. method))
+  small, report = small:apply("decomposer." .. method, recipe.options("decomposer." .. method, {
+    unsuited = args.only and #methods > 1 and "leave" or nil, -- the names are for all methods together
+  }))
   if #report.decomposed == 0 then recipe.idle("decomposer." .. method) end
   for _, layer in ipairs(report.decomposed) do
     rows[#rows + 1] = {
@@ -38,6 +40,9 @@ for _, method in ipairs(methods) do
       why[layer.node] = layer.why
     end
   end
+end
+if #methods > 0 and #rows == 0 and not next(why) then
+  error("nothing to decompose (the model has no convolution or matrix product with a constant weight)", 0)
 end
 local judged = recipe.judge(model, small, recipe.data())
 local sizes = recipe.save(small)

@@ -57,6 +57,12 @@ local function seeing(options)
   return taken
 end
 
+-- The float model with the products of two activations as nodes of their own, where they are to be rounded.
+local function opened(source, products)
+  if (products or args.products or "none") == "none" then return source end
+  return source:apply("fusion.expand", { operators = "Attention" })
+end
+
 -- What all candidates choose for a float model, from one pass: by the data to calibrate with, and by all but what is judged on.
 local function calibrated(source, products)
   local observers = {}
@@ -65,7 +71,7 @@ local function calibrated(source, products)
   end
   local options = seeing({ data = calibration, more = whole ~= calibration and held or nil, observers = observers, products = products })
   options.observer, options.observer_options, options.ranges = nil, nil, nil
-  local _, report = source:apply("quantizer.calibrate", options)
+  local _, report = opened(source, products):apply("quantizer.calibrate", options)
   return report
 end
 
@@ -110,6 +116,7 @@ local function made(choice, data, which)
   if data ~= calibration and source ~= model then
     source, which = prepared(choice.methods, data), nil
   end
+  source = opened(source, choice.products)
   local options = recipe.options("quantizer.static", rounding(choice, data, which))
   local skip = recipe.joined(options.skip, choice.skip)
   options.skip = #skip > 0 and skip or nil
@@ -156,7 +163,7 @@ for _, method in ipairs(methods) do
     local source, is_changed = prepared(names, calibration)
     if is_changed then try_observers("+ " .. method .. ", ", source, names, least_gain[method]) end
   else -- it repairs the model at hand
-    local small, is_changed = repaired(choice.model, method, choice.source, calibration)
+    local small, is_changed = repaired(choice.model, method, opened(choice.source), calibration)
     if is_changed then keep_if_better("+ " .. method, changed { methods = names }, 0, small) end
   end
 end
@@ -180,7 +187,7 @@ end
 local function sensitivity()
   local options = seeing(rounding(choice, calibration, "ranges"))
   options.samples = math.min(options.samples or few, few)
-  local _, report = choice.source:apply("quantizer.sensitivity", options)
+  local _, report = opened(choice.source, choice.products):apply("quantizer.sensitivity", options)
   return report.layers
 end
 local layers

@@ -22,7 +22,7 @@ if args.fuse ~= false then
   model = model:apply("fusion.default") -- the norm of a folded filter says how large its channel is
 end
 local small, report = model:apply("pruner.structured", recipe.options("pruner.structured", {
-  ratio = 0.3, round_to = 8, data = recipe.data(),
+  ratio = not args.target and 0.3 or nil, round_to = 8, data = recipe.data(),
 }))
 local judged = recipe.judge(source, small, recipe.data())
 local sizes = recipe.save(small)

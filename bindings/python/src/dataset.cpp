@@ -54,7 +54,7 @@ tn_status* batch(
   });
 }
 
-constexpr tn_dataset kTable{sizeof(tn_dataset), 1, size, fields, batch};
+constexpr tn_dataset kTable{sizeof(tn_dataset), 1, size, fields, batch, nullptr};
 
 std::shared_ptr<Component> of_function(const SessionPtr& session,
                                        uint64_t size,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Before:  a node of another domain than ONNX's that computes with floats and stands for several
-//          operators, such as Attention or SkipLayerNormalization of com.microsoft.
+//          operators, such as Attention or SkipLayerNormalization of com.microsoft; with option
+//          `operators`, any node of these operators.
 // After:   these operators, by its row's `decompose`.
-// Needs:   its row has neither axes, expression nor a grammar of its own (`quant`, `coupling`), so
-// that
+// Needs:   its row has neither axes, expression nor a grammar of its own (`quant`, `coupling`):
 //          passes would leave its weights as they are. Nodes on stored integers stay
 //          (quantizer.dequantize expands these), and those whose sizes are not known enough. Runs
 //          only when it is named: a runtime that has the operator is faster with it.
@@ -21,8 +21,10 @@ bool is_stored(Value value) {
   const bool is_integer = TN_DTYPE_CODE(type) == kDLInt || TN_DTYPE_CODE(type) == kDLUInt;
   return is_integer && TN_DTYPE_BITS(type) <= 8;
 }
-bool is_expandable(Node node) {
+bool is_expandable(Node node, const Settings& settings) {
   const tn_op* row = node.row();
+  if (!settings.operators.empty())
+    return row && row->decompose && std::ranges::count(settings.operators, node.type()) > 0;
   if (node.domain().empty() || !row || !row->decompose || row->expr.len > 0) return false;
   if (row->axes.len > 0 || row->quant.len > 0 || row->coupling.len > 0) return false;
   return std::ranges::none_of(node.inputs(), is_stored);
@@ -36,7 +38,7 @@ Result<int64_t> run(tn_graph* graph, const Settings& settings) {
     is_done = true;
     TN_TRY(edit, Edit::begin(graph));
     for (Node node : edit.graph().nodes()) {
-      if (!settings.covers(node) || !is_expandable(node) || stay.contains(std::string(node.name())))
+      if (!settings.covers(node) || !is_expandable(node, settings) || stay.contains(std::string(node.name())))
         continue;
       if (!Status(services.op->decompose(edit.raw, node.id)).ok()) {
         stay.insert(std::string(node.name()));
@@ -53,7 +55,10 @@ Result<int64_t> run(tn_graph* graph, const Settings& settings) {
 }  // namespace
 }  // namespace tenon::fusion
 
-FUSION_RULE(expand,
-            "fusion.expand",
-            "nodes of other domains than ONNX's as the operators that they stand for",
-            tenon::fusion::run)
+FUSION_RULE_WITH(
+    expand,
+    "fusion.expand",
+    "nodes of other domains than ONNX's as the operators that they stand for",
+    tenon::fusion::run,
+    R"(, "operators": {"type": ["array", "string"], "items": {"type": "string"},
+                      "description": "expands these operators instead, of any domain, such as Attention"})")

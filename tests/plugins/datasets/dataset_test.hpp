@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include "tenon/sdk/fields.hpp"
+
 #include "plugins/plugin_session.hpp"
 
 namespace tenon::test {

@@ -51,6 +51,7 @@ TEST_F(Images, ReadsOneFolderPerClassInOrder) {
   EXPECT_THAT(got.numbers<int64_t>(1), ElementsAre(0, 1));
   EXPECT_FLOAT_EQ(got.numbers<float>(0)[0], 1);   // the cat is red
   EXPECT_FLOAT_EQ(got.numbers<float>(0)[20], 1);  // the dog is blue
+  EXPECT_THAT(origin_of(data, 1), testing::EndsWith("dog/1.bmp"));
 }
 
 TEST_F(Images, IsForFoldersWithAndWithoutTheirSlash) {

@@ -53,6 +53,18 @@ TEST_F(Subset, TakesSamplesByTheirNumbers) {
   EXPECT_THAT(take({{"samples", 4}}), ElementsAre(4));
 }
 
+// Messages name the sample of the file, whatever part of a part they are about.
+TEST_F(Subset, SaysWhichSamplesItsOwnAre) {
+  Component data = open("datasets.subset", options({{"skip", 2}, {"count", 3}}));
+  const auto* table = data.table<tn_dataset>();
+  StringSink said, beyond;
+
+  EXPECT_EQ(text_of(Status(table->origin(data.self(), 1, said.get()))), "");
+  EXPECT_EQ(said.text, "sample 3");
+  EXPECT_THAT(text_of(Status(table->origin(data.self(), 3, beyond.get()))),
+              HasSubstr("sample 3 of 3"));
+}
+
 TEST_F(Subset, RefusesSamplesThatAreNotThere) {
   auto said = [&](json more) { return refusal(kRole, "datasets.subset", options(more)); };
   EXPECT_THAT(said({{"samples", {3, 11}}}),

@@ -17,6 +17,9 @@ typedef struct tn_dataset {
   /* Field i of the samples index[0..n), stacked along a new first axis, is result i. [any] */
   tn_status*(TN_CALL* batch)(void*, const uint64_t* index, uint64_t n, uint64_t seed,
                              const tn_outputs*);
+  /* Where a sample comes from, in words for messages: "photos/cat.jpg", or the "sample 150" that it is in the
+   * data set of which this one is a part. NULL: its index says enough. [any] */
+  tn_status*(TN_CALL* TN_NULLABLE origin)(void*, uint64_t index, const tn_sink*);
 } tn_dataset;
 
 #ifdef __cplusplus

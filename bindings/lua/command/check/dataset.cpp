@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A data set: batches have the fields that it declares, the same index and seed give the same
-// bytes on any thread, another index another sample, and an index that it does not have is an
-// error.
+// bytes on any thread, another index another sample, an index that it does not have is an
+// error, and each sample says where it comes from if the data set can.
 #include "tenon/role/dataset.h"
 
 #include <cstring>
@@ -139,6 +139,15 @@ void check_dataset(Subject& subject, Report& report) {
     cxx::Results results(subject.session, fields_of(set).size());
     for (uint64_t index : {samples_of(set), UINT64_MAX})
       must_fail(set.table->batch(set.self, &index, 1, 7, results.get()), cat("index ", index));
+  });
+  report.check("where samples come from", [&] {
+    Opened set(subject);
+    if (!set.table->origin || samples_of(set) == 0) throw Skipped{"it has no words for it"};
+    cxx::TextSink first, beyond;
+    cxx::check(set.table->origin(set.self, 0, first.get()));
+    require(!first.text().empty(), "origin of sample 0: expected a text, got none");
+    if (set.table->size(set.self) != TN_SIZE_UNKNOWN)
+      must_fail(set.table->origin(set.self, samples_of(set), beyond.get()), "origin beyond the end");
   });
   report.check("outputs that fail", [&] {
     Opened set(subject);

@@ -82,9 +82,11 @@ class Feed {
   uint64_t samples() const { return samples_; }
   uint64_t batch() const { return batch_; }
   uint64_t batches() const { return (samples_ + batch_ - 1) / batch_; }
-  std::string batch_text(uint64_t b) const {  // "batch 2 (samples 16 to 23)"
-    return cat("batch ", b, " (samples ", b * batch_, " to ", end_of(b) - 1, ")");
+  std::string batch_text(uint64_t b) const {  // "batch 2 (sample 16 to sample 23)"
+    return cat("batch ", b, " (", sample_text(b * batch_), " to ", sample_text(end_of(b) - 1), ")");
   }
+  // As the user knows it, also where the data set is a part of another one.
+  std::string sample_text(uint64_t index) const { return origin_of(*fields_.data, index); }
   const Fields& fields() const { return fields_; }  // all that the data set has
   const std::vector<Fed>& inputs() const { return inputs_; }
   const std::vector<Fed>& extras() const { return extras_; }
@@ -107,6 +109,7 @@ class Feed {
   Status count(const FeedPlan& plan);
   Status fix_batch(const FeedPlan& plan);
   Status hand_on(const Fed& field, Tensor* room, DLTensor* view);
+  void warn_of_nan(std::span<const uint64_t> samples);
   void note(std::string text) {
     log_line(ctx_, TN_LOG_INFO, text);
     notes_.push_back(std::move(text));
@@ -119,6 +122,7 @@ class Feed {
   std::vector<std::string> notes_;
   uint64_t samples_ = 0, batch_ = 1;
   bool is_fixed_ = false;
+  bool has_warned_ = false;                // of NaN
   std::unique_ptr<Buffers> raw_;           // the fields as they are
   std::vector<Tensor> room_;               // of those that are converted: inputs, then extras
   std::vector<DLTensor> views_;            // inputs, then extras
@@ -237,6 +241,23 @@ inline Status Feed::hand_on(const Fed& field, Tensor* room, DLTensor* view) {
   return convert(given, *view).in(cat("option ", option_, ": field ", field.name));
 }
 
+// Once. A Relu in the model makes 0 of NaN, so that nothing behind it shows that there was one.
+inline void Feed::warn_of_nan(std::span<const uint64_t> samples) {
+  for (size_t i = 0; i < inputs_.size() && !has_warned_; ++i) {
+    const DLTensor& view = views_[i];
+    if (dtype_of(view) != TN_F32 || view.ndim == 0 || view.shape[0] == 0) continue;
+    const auto* data = data_of<const float>(view);
+    const int64_t n = element_count(view);
+    const int64_t at = std::find_if(data, data + n, [](float x) { return x != x; }) - data;
+    if (at == n) continue;
+    const auto sample = static_cast<uint64_t>(at / (n / view.shape[0]));
+    has_warned_ = true;
+    log_line(ctx_, TN_LOG_WARNING,
+             cat("option ", option_, ": field ", inputs_[i].name, " has NaN in ",
+                 sample_text(samples[sample % samples.size()])));
+  }
+}
+
 inline Result<Feed::Batch> Feed::load(std::span<const uint64_t> samples, uint64_t seed) {
   std::vector<uint64_t> index(samples.begin(), samples.end());
   while (is_fixed_ && index.size() < batch_)  // the same samples again until it is full
@@ -250,6 +271,7 @@ inline Result<Feed::Batch> Feed::load(std::span<const uint64_t> samples, uint64_
   cut_.resize(extras_.size());
   for (size_t i = 0; i < views_.size(); ++i)
     TN_CHECK(hand_on(i < n ? inputs_[i] : extras_[i - n], &room_[i], &views_[i]));
+  warn_of_nan(samples);
   for (size_t i = 0; i < extras_.size() && index.size() > samples.size(); ++i) {
     DLTensor& view = views_[n + i];
     cut_[i].assign(view.shape, view.shape + view.ndim);

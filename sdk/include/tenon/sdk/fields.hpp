@@ -30,6 +30,14 @@ struct Fed {
   Type wanted;  // by the model
 };
 
+// A sample of a data set in words: what the data set calls it, else "sample 3".
+inline std::string origin_of(const Component& data, uint64_t index) {
+  const auto* table = data.table<tn_dataset>();
+  StringSink text;
+  if (table->origin && Status(table->origin(data.self(), index, text.get())).ok()) return text.text;
+  return cat("sample ", index);
+}
+
 struct Fields {
   tn_ctx* ctx = nullptr;
   const Component* data = nullptr;  // outlives this

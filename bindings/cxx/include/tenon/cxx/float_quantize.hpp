@@ -65,7 +65,7 @@ struct InputsAsData {
 // What the recipe `int8` does, as a normalization that is not folded would be quantized for itself.
 inline Model quantize_for_timing(const Model& model, const std::vector<Tensor>& inputs) {
   using Data = detail::InputsAsData;
-  static const tn_dataset table{sizeof table, 1, Data::size, Data::fields, Data::batch};
+  static const tn_dataset table{sizeof table, 1, Data::size, Data::fields, Data::batch, nullptr};
   const SessionPtr& session = model.session();
   auto owned = std::make_unique<Data>(Data{model.inputs(), inputs});
   Component data =

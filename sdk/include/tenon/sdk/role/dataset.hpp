@@ -5,6 +5,8 @@
 //   uint64_t size() const;
 //   Status fields(Sink&) const;                            // JSON, see tenon/role/dataset.h
 //   Status batch(std::span<const uint64_t> index, uint64_t seed, const Outputs&);
+// and, where its samples have names or are another data set's,
+//   std::string origin(uint64_t index) const;              // which in words, for messages
 
 #include <span>
 
@@ -18,7 +20,7 @@ struct DatasetRole {
   using Object = T;
   static constexpr std::string_view kId = "tenon.dataset/1";
   static const tn_dataset* table() {
-    static const tn_dataset table{sizeof table, 1, size, fields, batch};
+    static const tn_dataset table{sizeof table, 1, size, fields, batch, origin()};
     return &table;
   }
   static uint64_t size(void* self) { return object_of<T>(self).size(); }
@@ -31,6 +33,19 @@ struct DatasetRole {
   static tn_status* batch(
       void* self, const uint64_t* index, uint64_t n, uint64_t seed, const tn_outputs* outputs) {
     return guard([&] { return object_of<T>(self).batch({index, n}, seed, Outputs(outputs)); });
+  }
+  static constexpr auto origin() -> decltype(tn_dataset::origin) {
+    if constexpr (requires(const T& object) { object.origin(uint64_t{}); }) {
+      return [](void* self, uint64_t index, const tn_sink* sink) -> tn_status* {
+        return guard([&]() -> Status {
+          const T& object = object_of<T>(self);
+          if (index < object.size()) return Sink(sink).write(object.origin(index));
+          return {TN_OUT_OF_RANGE, cat("sample ", index, " of ", object.size())};
+        });
+      };
+    } else {
+      return nullptr;
+    }
   }
 };
 
