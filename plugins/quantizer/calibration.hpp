@@ -27,8 +27,11 @@ struct CalibrationPlan {
 
 // Whole batches only: a sample that is seen twice would count twice.
 inline FeedPlan calibration_feed(const FeedOptions& data) {
-  return {
-      .user = "calibration", .usual = data.batch, .samples = data.samples, .rest = Rest::kLeftOut};
+  return {.user = "calibration",
+          .usual = data.batch,
+          .samples = data.samples,
+          .rest = Rest::kLeftOut,
+          .warns_of_nan = false};
 }
 
 class Calibration {

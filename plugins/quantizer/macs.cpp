@@ -80,8 +80,10 @@ class Macs {
         continue;
       }
       row["macs"] = count;
-      row["of_activations"] =
-          role_of(node).kind == Kind::kCompute && std::ranges::none_of(operands, is_weight);
+      // An Attention is products once it is decomposed (fusion.expand).
+      const bool is_attention = node.columns()->coupling == TN_COUPLING_ATTENTION;
+      const bool is_product = role_of(node).kind == Kind::kCompute || is_attention;
+      row["of_activations"] = is_product && std::ranges::none_of(operands, is_weight);
       floats.push_back(std::move(row));
     }
     return sink.write(nlohmann::ordered_json{

@@ -272,8 +272,8 @@ def test_each_observer_that_is_tried_has_options_of_its_own(
     assert len(tried) == 5 and tried[better] > tried["minmax"] + 5
 
 
-def attention(folder: Path) -> Path:
-    """One head over 6 steps."""
+def attention(folder: Path, is_one_node: bool = False) -> Path:
+    """One head over 6 steps, as its products or as ONNX's Attention."""
     seeded = np.random.default_rng(3)
     steps, wide = 6, 16
     weights = {name: seeded.standard_normal((wide, wide)) / 4 for name in ("wq", "wk", "wv", "wo")}
@@ -287,22 +287,25 @@ def attention(folder: Path) -> Path:
         helper.make_node("MatMul", ["p", "v"], ["c"], "context"),
         helper.make_node("MatMul", ["c", "wo"], ["y"], "out"),
     ]
+    if is_one_node:
+        heads = {"q_num_heads": 1, "kv_num_heads": 1, "scale": 1.0}
+        nodes[3:7] = [helper.make_node("Attention", ["q", "k", "v"], ["c"], "heads", **heads)]
     shape = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["N", steps, wide]) for n in "xy"]
     constants = [numpy_helper.from_array(w.astype("f"), name) for name, w in weights.items()]
     graph = helper.make_graph(nodes, "g", shape[:1], shape[1:], constants)
-    opset = [helper.make_opsetid("", 17)]
+    opset = [helper.make_opsetid("", 23 if is_one_node else 17)]
     onnx.save(
         helper.make_model(graph, opset_imports=opset, ir_version=8), folder / "classifier.onnx"
     )
     return data(folder, 160, x=seeded.standard_normal((160, steps, wide)).astype("f"))
 
 
-@pytest.mark.parametrize("bits", [3, 8])
+@pytest.mark.parametrize(("bits", "is_one_node"), [(3, False), (8, False), (3, True)])
 def test_products_of_activations_are_stored_where_that_leaves_as_much(
-    tmp_path: Path, bits: int
+    tmp_path: Path, bits: int, is_one_node: bool
 ) -> None:
     """It does behind weights of 3 bits, whose noise is much larger; not behind those of 8."""
-    samples = attention(tmp_path)
+    samples = attention(tmp_path, is_one_node)
     asked = ("--data", samples, "--json", "--set", "methods=none", "--set", "weak=0")
     asked += ("--set", f"weight_bits={bits}")
 

@@ -195,7 +195,7 @@ def ragged(folder: Path) -> Path:
         (truncated, ["data.npz"]),
         (damaged, ["data.npz"]),
         (without_rows, ["empty data set"]),
-        (with_nan, ["value x", "not finite", "batch 0"]),
+        (with_nan, ["value x", "not finite", "in sample 3 ("]),
         (ragged, ["data.csv", "3"]),
         (lambda folder: folder / "absent.npz", ["absent.npz"]),
     ],
@@ -204,6 +204,19 @@ def test_calibration_refuses_bad_data(tmp_path: Path, make, parts: list[str]) ->
     result = optimize(tmp_path, "--data", make(tmp_path))
     failed(result, 1, *parts)
     assert not (tmp_path / "small.onnx").exists()
+
+
+@pytest.mark.parametrize("with_part", [False, True])
+def test_nan_that_a_relu_hides_is_said_with_its_sample(tmp_path: Path, with_part: bool) -> None:
+    rows = np.ones((64, 8), "f")
+    rows[61, 2] = np.nan
+    samples = data(tmp_path, 64, x=rows)
+    if with_part:  # judged on the last eighth of the data
+        result = optimize(tmp_path, "--data", samples, "--set", "observer=minmax")
+    else:
+        result = tenon("compare", classifier(tmp_path), classifier(tmp_path), "--data", samples)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.count("field x has NaN in sample 61") >= 1, result.stderr
 
 
 def test_arrays_that_hold_no_samples_are_left_alone_and_said(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def tied(folder: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("recipe", "share"),
-    [("simplify", 1), ("bf16", 0.5), ("fp16", 0.5), ("weights", 0.3), ("int8", 0.3), ("dynamic", 0.3)],
+    [("simplify", 1), ("bf16", 0.5), ("fp16", 0.5), ("weights", 0.32), ("int8", 0.32), ("dynamic", 0.32)],
 )
 def test_tied_weights_are_stored_once(tmp_path: Path, recipe: str, share: float) -> None:
     samples = tied(tmp_path)
@@ -98,6 +98,29 @@ def test_tied_weights_are_stored_once(tmp_path: Path, recipe: str, share: float)
         for name in ("classifier", "small")
     )
     assert np.square(before - after).sum() < 1e-3 * np.square(before).sum()
+
+
+def test_decompose_takes_layers_of_all_methods_by_name(tmp_path: Path) -> None:
+    seeded = np.random.default_rng(4)
+    thin = np.einsum("or,rihw->oihw", *(seeded.standard_normal(s) for s in ((32, 2), (2, 32, 3, 3))))
+    nodes = [
+        helper.make_node("Conv", ["x", "k"], ["c"], "window", pads=[1, 1, 1, 1]),
+        helper.make_node("Conv", ["c", "p"], ["y"], "point"),
+    ]
+    weights = [
+        numpy_helper.from_array(thin.astype("f"), "k"),
+        numpy_helper.from_array(thin[:, :, :1, :1].astype("f"), "p"),
+    ]
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 32, 24, 24]) for name in "xy"
+    ]
+    graph = helper.make_graph(nodes, "layers", ends[:1], ends[1:], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "classifier.onnx")
+    given = ["--set", 'only=["window","point"]', "--set", "measure=false", "--json"]
+    result = report(optimize(tmp_path, *given, recipe="decompose"))
+    assert {one["layer"] for one in result["decomposed"]} == {"window", "point"}
+    failed(optimize(tmp_path, "--set", 'only=["no"]', recipe="decompose"), 1, "'no' matches no node")
 
 
 def fused(folder: Path) -> Path:

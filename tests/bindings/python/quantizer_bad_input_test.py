@@ -63,7 +63,7 @@ def test_numbers_that_are_none_are_refused_or_left(tmp_path: Path, bad: float) -
     spoilt[9, 2] = bad
     data = saved(tmp_path, spoilt)
     for component in ("quantizer.static", "quantizer.sensitivity"):
-        with pytest.raises(tenon.TenonError, match="not finite in batch 1"):
+        with pytest.raises(tenon.TenonError, match="not finite in sample"):
             model.apply(component, data=data)
     four = model.apply("quantizer.weights", bits=4)  # computes in float, so that they spread
     summary = four.apply("quantizer.gptq", data=data, original=model)

@@ -125,7 +125,7 @@ def test_numbers_that_are_none_are_refused_in_all_data(tmp_path: Path) -> None:
     model, x = network(tmp_path), samples(64)
     x[40, 3] = np.nan
     first, rest, _ = split(tmp_path, x, 32)
-    with pytest.raises(tenon.TenonError, match="not finite in batch 1"):
+    with pytest.raises(tenon.TenonError, match="not finite in sample"):
         model.apply("quantizer.calibrate", data=first, more=rest, observers=OBSERVERS)
     summary = model.apply(
         "quantizer.calibrate", data=first, more=rest, observers=OBSERVERS, non_finite="ignore"

@@ -30,6 +30,7 @@ struct FeedPlan {
   uint64_t usual = 32;                 // the batch where neither says
   uint64_t samples = 0;                // the first so many; 0: all
   Rest rest = Rest::kPadded;
+  bool warns_of_nan = true;                        // false: the caller looks for it itself
   std::map<std::string, std::string> fields = {};  // of inputs whose field has another name
   std::vector<std::string> labels = {"label"};     // no input takes these by their shape alone
 };
@@ -72,6 +73,7 @@ class Feed {
     out.samples_ = samples_;
     out.batch_ = batch_;
     out.is_fixed_ = is_fixed_;
+    out.has_warned_ = has_warned_;
     out.raw_ = std::make_unique<Buffers>(ctx_, fields_.all.size());
     return out;
   }
@@ -158,6 +160,7 @@ inline Result<Feed> Feed::make(tn_ctx* ctx,
   if (!matched.ok()) return feed.fault(matched.message());
   for (std::string& one : notes)
     feed.note(std::move(one));
+  feed.has_warned_ = !plan.warns_of_nan;
   TN_CHECK(feed.count(plan));
   TN_CHECK(feed.fix_batch(plan));
   feed.raw_ = std::make_unique<Buffers>(ctx, feed.fields_.all.size());
