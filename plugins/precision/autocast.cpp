@@ -140,10 +140,12 @@ class Autocast {
     }
     return Status(services.edit->infer(edit.raw, node.id));
   }
-  // y = Gather(T, i)  becomes  Cast(Gather(Cast(T), i)): the rows are rounded, the computation is not.
+  // y = Gather(T, i)  becomes  Cast(Gather(Cast(T), i)): the rows are rounded, the computation is
+  // not.
   Result<bool> store_table(EditView edit, Casts* casts, Node node, const Rule& rule) const {
     const tn_op_columns* columns = node.columns();
-    if (!with_tables_ || !columns || columns->rows < 0 || rule.category == Category::kLow) return false;
+    if (!with_tables_ || !columns || columns->rows < 0 || rule.category == Category::kLow)
+      return false;
     const auto input = static_cast<uint64_t>(columns->rows);
     const Value table = node.input(input);
     const bool is_asked_for = rule.category == Category::kFp32;

@@ -31,8 +31,9 @@ MAY_BE_SILENT = {
     **dict.fromkeys(("samples", "clip_norm", "clip_value", "max_error", "max_ratio"), BOUND),
     **dict.fromkeys(("batch", "threads", "backend", "step_shapes", "memory", "bench"), HOW),
     **dict.fromkeys(
-        ("low", "follow", "level", "device", "precision", "non_finite", "drop_last", "dtype", "tables"), TABLE
+        ("low", "follow", "level", "device", "precision", "non_finite", "drop_last", "dtype"), TABLE
     ),
+    "tables": TABLE,
     **dict.fromkeys(("insert", "rounds", "alpha", "per_channel", "reduce_range"), BOUND),
     **dict.fromkeys(("restore_best", "shard_bytes", "checkpoint_steps"), OFF),
     **dict.fromkeys(("metric", "requantize", "dry_run", "teacher", "gptq", "unsuited"), OTHER),

@@ -38,7 +38,8 @@ Result<int64_t> run(tn_graph* graph, const Settings& settings) {
     is_done = true;
     TN_TRY(edit, Edit::begin(graph));
     for (Node node : edit.graph().nodes()) {
-      if (!settings.covers(node) || !is_expandable(node, settings) || stay.contains(std::string(node.name())))
+      if (!settings.covers(node) || !is_expandable(node, settings) ||
+          stay.contains(std::string(node.name())))
         continue;
       if (!Status(services.op->decompose(edit.raw, node.id)).ok()) {
         stay.insert(std::string(node.name()));
@@ -55,10 +56,9 @@ Result<int64_t> run(tn_graph* graph, const Settings& settings) {
 }  // namespace
 }  // namespace tenon::fusion
 
-FUSION_RULE_WITH(
-    expand,
-    "fusion.expand",
-    "nodes of other domains than ONNX's as the operators that they stand for",
-    tenon::fusion::run,
-    R"(, "operators": {"type": ["array", "string"], "items": {"type": "string"},
+FUSION_RULE_WITH(expand,
+                 "fusion.expand",
+                 "nodes of other domains than ONNX's as the operators that they stand for",
+                 tenon::fusion::run,
+                 R"(, "operators": {"type": ["array", "string"], "items": {"type": "string"},
                       "description": "expands these operators instead, of any domain, such as Attention"})")

@@ -21,9 +21,7 @@ struct Matrix {
   const char* data;
   size_t size;  // bytes of an element
   std::vector<int64_t> dims;
-  bool operator==(const Matrix& other) const {
-    return std::memcmp(data, other.data, bytes()) == 0;
-  }
+  bool operator==(const Matrix& other) const { return std::memcmp(data, other.data, bytes()) == 0; }
   size_t bytes() const { return size * static_cast<size_t>(element_count(dims)); }
 };
 

@@ -81,7 +81,14 @@ def tied(folder: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("recipe", "share"),
-    [("simplify", 1), ("bf16", 0.5), ("fp16", 0.5), ("weights", 0.32), ("int8", 0.32), ("dynamic", 0.32)],
+    [
+        ("simplify", 1),
+        ("bf16", 0.5),
+        ("fp16", 0.5),
+        ("weights", 0.32),
+        ("int8", 0.32),
+        ("dynamic", 0.32),
+    ],
 )
 def test_tied_weights_are_stored_once(tmp_path: Path, recipe: str, share: float) -> None:
     samples = tied(tmp_path)
@@ -102,7 +109,9 @@ def test_tied_weights_are_stored_once(tmp_path: Path, recipe: str, share: float)
 
 def test_decompose_takes_layers_of_all_methods_by_name(tmp_path: Path) -> None:
     seeded = np.random.default_rng(4)
-    thin = np.einsum("or,rihw->oihw", *(seeded.standard_normal(s) for s in ((32, 2), (2, 32, 3, 3))))
+    thin = np.einsum(
+        "or,rihw->oihw", *(seeded.standard_normal(s) for s in ((32, 2), (2, 32, 3, 3)))
+    )
     nodes = [
         helper.make_node("Conv", ["x", "k"], ["c"], "window", pads=[1, 1, 1, 1]),
         helper.make_node("Conv", ["c", "p"], ["y"], "point"),
@@ -120,7 +129,9 @@ def test_decompose_takes_layers_of_all_methods_by_name(tmp_path: Path) -> None:
     given = ["--set", 'only=["window","point"]', "--set", "measure=false", "--json"]
     result = report(optimize(tmp_path, *given, recipe="decompose"))
     assert {one["layer"] for one in result["decomposed"]} == {"window", "point"}
-    failed(optimize(tmp_path, "--set", 'only=["no"]', recipe="decompose"), 1, "'no' matches no node")
+    failed(
+        optimize(tmp_path, "--set", 'only=["no"]', recipe="decompose"), 1, "'no' matches no node"
+    )
 
 
 def fused(folder: Path) -> Path:

@@ -147,7 +147,8 @@ void check_dataset(Subject& subject, Report& report) {
     cxx::check(set.table->origin(set.self, 0, first.get()));
     require(!first.text().empty(), "origin of sample 0: expected a text, got none");
     if (set.table->size(set.self) != TN_SIZE_UNKNOWN)
-      must_fail(set.table->origin(set.self, samples_of(set), beyond.get()), "origin beyond the end");
+      must_fail(set.table->origin(set.self, samples_of(set), beyond.get()),
+                "origin beyond the end");
   });
   report.check("outputs that fail", [&] {
     Opened set(subject);
