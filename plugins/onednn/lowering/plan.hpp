@@ -54,9 +54,20 @@ struct Refusal {
 };
 constexpr const char* kLeftOut = "the option `without` names it";
 
+// What a run of a node took in an implementation that was measured.
+struct Timed {
+  std::string implementation;
+  int64_t ns = 0;
+};
+
 struct Choice {
   std::string implementation;
   std::vector<Refusal> refusals;
+  // Of a node that has rivals (implementations/rivals): under which key the decision is kept, for
+  // which of them it is, and the times that decided; without times the rules did.
+  std::string key = {};
+  std::string decided = {};
+  std::vector<Timed> measured = {};
 };
 
 class Executable;
