@@ -166,8 +166,8 @@ void ChoiceStore::read(std::string_view content) {
       ++n_damaged;
   }
   if (n_damaged > 0)
-    note_once(cat("onednn: ", path_, ": ", n_damaged,
-                  " lines are damaged; what they say is left out and may be measured again"));
+    note_once(cat("onednn: ", path_, ": damaged lines: ", n_damaged,
+                  "; they are left out, and what they say may be measured again"));
 }
 
 void ChoiceStore::read_once() {
