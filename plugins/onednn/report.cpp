@@ -67,8 +67,8 @@ void add_choices(const Plan& plan, std::set<std::string>* lines) {
   for (const Step& step : plan.steps) {
     if (step.loop) add_choices(step.loop->body->plan(), lines);
     if (!step.choice || step.choice->key.empty()) continue;
-    lines->insert(ChoiceStore::line_of(
-        step.choice->key, {step.choice->decided, step.choice->measured}));
+    lines->insert(
+        ChoiceStore::line_of(step.choice->key, {step.choice->decided, step.choice->measured}));
   }
 }
 

@@ -37,9 +37,9 @@ class Stepper {
   Stepper(const Recipe& recipe, std::string options, uint64_t most_shapes)
       : recipe_(&recipe), options_(std::move(options)), most_shapes_(most_shapes) {}
 
-  // What backends decided as they compiled steps and may decide otherwise on another machine or day:
-  // lines that plans report under this name, and take as an option of it. A run that follows those
-  // of an earlier one has the same steps to the last bit.
+  // What backends decided as they compiled steps and may decide otherwise on another machine or
+  // day: lines that plans report under this name, and take as an option of it. A run that follows
+  // those of an earlier one has the same steps to the last bit.
   static constexpr const char* kDecisions = "choices";
   const std::set<std::string>& decisions() const { return decisions_; }
   void follow(const std::set<std::string>& decisions);  // before the first use

@@ -81,8 +81,8 @@ class ChoiceStore::File {
     std::string text;
     char block[1 << 16];
     ssize_t n = 0;
-    while (text.size() <= kMostBytes && (n = ::pread(fd_, block, sizeof block,
-                                                      static_cast<off_t>(text.size()))) > 0)
+    while (text.size() <= kMostBytes &&
+           (n = ::pread(fd_, block, sizeof block, static_cast<off_t>(text.size()))) > 0)
       text.append(block, static_cast<size_t>(n));
     return text;
   }
@@ -198,8 +198,8 @@ bool ChoiceStore::can_keep() {
   fs::create_directories(folder_, failed);
   File file(path_, O_RDWR | O_CREAT);
   if (file.error() == 0 && file.content().size() < kMostBytes) return true;
-  why_not_kept_ = file.error() != 0 ? std::strerror(file.error())
-                                    : "it is full; remove it to measure again";
+  why_not_kept_ =
+      file.error() != 0 ? std::strerror(file.error()) : "it is full; remove it to measure again";
   note_once(cat("onednn: ", path_, ": ", why_not_kept_, ", so that the rules choose"));
   return false;
 }

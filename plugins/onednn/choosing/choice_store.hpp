@@ -26,8 +26,8 @@ class ChoiceStore {
   static constexpr uint64_t kMostBytes = 1 << 20;
   static constexpr char kSeparator = '#';  // in no key and no name
 
-  // folder: empty: nothing is read or kept on disk. note: is told, once each, what is damaged and
-  // why nothing can be kept.
+  // folder: empty: nothing is read or kept on disk. note: notified, once each, of what is damaged
+  // and of why nothing can be kept.
   ChoiceStore(std::string folder, std::string fingerprint, Note note);
 
   // The folder "onednn" of Tenon's in the user's cache folder, or empty where there is none.

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kContestNs = 6'000'000;  // of all rounds together, where fewest take no longer
 constexpr size_t kMostRounds = 15;
-constexpr int64_t kLeastTimedNs = 20'000;        // shorter steps are repeated for one time
+constexpr int64_t kLeastTimedNs = 20'000;         // shorter steps are repeated for one time
 constexpr int64_t kMostBytes = int64_t{1} << 30;  // of scratch memory
 // Neither zeros nor subnormal numbers, which some CPUs multiply slowly: 0.75 in f32 and bf16, and
 // 63 in 8 bits.

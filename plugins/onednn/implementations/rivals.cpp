@@ -93,9 +93,9 @@ std::vector<View> results_of(const Lowering& lowering, const std::vector<bool>& 
     const Value& value = graph.values[i];
     const bool is_new = value.producer != kNone && lowering.is_done(value.producer) &&
                         !before[static_cast<size_t>(value.producer)];
-    const bool is_read = value.n_outputs > 0 ||
-                         std::any_of(value.users.begin(), value.users.end(),
-                                     [&](int user) { return !lowering.is_done(user); });
+    const bool is_read =
+        value.n_outputs > 0 || std::any_of(value.users.begin(), value.users.end(),
+                                           [&](int user) { return !lowering.is_done(user); });
     if (is_new && is_read) views[i] = lowering.view(static_cast<int>(i));
   }
   return views;

@@ -266,11 +266,10 @@ Offer offer(const ConvSite& site, const std::optional<WinogradShape>& shape, boo
   const Epilogue& epilogue = ending ? site.epilogue : site.alone;
   if (lowering.stored_type(epilogue.result) != lowering.real_type())
     return refused("the result is small and stays in f32");
-  return accepted_unless(
-      std::move(slow),
-      [&site, &epilogue, shape = *shape, is_transposed, ending = ending.value_or(Ending{})] {
-        Convolution(site, shape, is_transposed).lower(epilogue, ending);
-      });
+  return accepted_unless(std::move(slow), [&site, &epilogue, shape = *shape, is_transposed,
+                                           ending = ending.value_or(Ending{})] {
+    Convolution(site, shape, is_transposed).lower(epilogue, ending);
+  });
 }
 
 }  // namespace

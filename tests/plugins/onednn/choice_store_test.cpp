@@ -28,13 +28,10 @@ class Stored : public ::testing::Test {
   }
 
   ChoiceStore store(const std::string& fingerprint = "a CPU") {
-    return {folder_ + "/kept", fingerprint, [this](const std::string& what) {
-              notes_.push_back(what);
-            }};
+    return {folder_ + "/kept", fingerprint,
+            [this](const std::string& what) { notes_.push_back(what); }};
   }
-  std::string file() const {
-    return fs::directory_iterator(folder_ + "/kept")->path().native();
-  }
+  std::string file() const { return fs::directory_iterator(folder_ + "/kept")->path().native(); }
   std::string content() const {
     std::ifstream in(file(), std::ios::binary);
     return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};

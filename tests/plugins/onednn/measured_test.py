@@ -126,9 +126,11 @@ def test_processes_that_begin_together_build_the_same(model, cache):
     assert len({each["bits"] for each in results}) == 1
 
 
-@pytest.mark.parametrize("options", [{"choose": "kept"}, {"choose": "measured", "deterministic": True}])
-def test_without_a_clock_the_rules_fill_in(model, cache, options):
-    assert built(run(model, cache, **options)) == built(run(model, cache))
+@pytest.mark.parametrize(
+    "more", [{"choose": "kept"}, {"choose": "measured", "deterministic": True}]
+)
+def test_without_a_clock_the_rules_fill_in(model, cache, more):
+    assert built(run(model, cache, **more)) == built(run(model, cache))
     assert not cache.exists()
 
 
@@ -137,9 +139,7 @@ def test_choices_that_a_plan_reported_are_built_again(model, cache, tmp_path):
     others = [flipped(line) for line in first["choices"]]
     given = run(model, tmp_path / "nothing", choices=others)
     assert given["choices"] == others
-    assert [name == OURS for name in given["chosen"]] == [
-        name != OURS for name in first["chosen"]
-    ]
+    assert [name == OURS for name in given["chosen"]] == [name != OURS for name in first["chosen"]]
     assert not (tmp_path / "nothing").exists()
     # They come before what is kept here.
     assert built(run(model, cache, choose="measured", choices=others)) == built(given)

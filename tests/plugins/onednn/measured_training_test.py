@@ -50,9 +50,7 @@ def decisions(folder: pathlib.Path) -> list[str]:
     data = (folder / "checkpoint.safetensors").read_bytes()
     (size,) = struct.unpack_from("<Q", data)
     meta = json.loads(data[8 : 8 + size])["__metadata__"]
-    return next(
-        json.loads(text)["decisions"] for text in meta.values() if '"decisions"' in text
-    )
+    return next(json.loads(text)["decisions"] for text in meta.values() if '"decisions"' in text)
 
 
 def test_a_resumed_run_builds_what_its_checkpoint_says(tmp_path):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a plan's layers run, and what refused to: backends say which implementation computes a layer,
-// why those that they prefer do not, and between which of them measured times decided.
+// What a plan's layers run, and what refused to: backends say which implementation computes a
+// layer, why those that they prefer do not, and between which of them measured times decided.
 
 #include <map>
 #include <string>
@@ -35,11 +35,11 @@ inline Json measured_of(const Json& layers) {
       times += cat(times.empty() ? "" : ", ", one["implementation"].get<std::string>(), " ",
                    (one["ns"].get<int64_t>() + 500) / 1000, " us");
     if (times.empty()) continue;
-    const auto [row, is_new] = rows.try_emplace(
-        times, Json{{"implementation", layer["implementation"]},
-                    {"measured", times},
-                    {"layers", 0},
-                    {"first", layer.value("name", "")}});
+    const auto [row, is_new] =
+        rows.try_emplace(times, Json{{"implementation", layer["implementation"]},
+                                     {"measured", times},
+                                     {"layers", 0},
+                                     {"first", layer.value("name", "")}});
     row->second["layers"] = row->second["layers"].get<int>() + 1;
     if (is_new) order.push_back(times);
   }
