@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Runs the contestants in turn on scratch memory, as they would run in the network: by as many
-// threads, and with weights that are not in the cores' caches if the model is larger than these.
+// threads, and, if the model is larger than the cores' caches, each time with other weights.
 
 #include "lowering/chooser.hpp"
 #include "verdict.hpp"

@@ -68,6 +68,7 @@ Plan Lowering::steps_since(const Mark& mark) const {
     if (buffer.kind != Buffer::Kind::kConstant) buffer.kind = Buffer::Kind::kArena;
   part.steps.assign(plan_.steps.begin() + static_cast<ptrdiff_t>(mark.progress.plan_.steps.size()),
                     plan_.steps.end());
+  part.is_read = buffers_in_use(part);
   return part;
 }
 

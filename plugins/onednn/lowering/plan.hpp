@@ -149,6 +149,8 @@ struct Plan {
   }
 };
 
+// By buffer: whether an argument or a place of a step is in it.
+std::vector<bool> buffers_in_use(const Plan& plan);
 // From the first step that touches each buffer to the last; what the prologue makes, to the end.
 backend::Lives lives_of(const Plan& plan);
 // Gives every arena buffer an offset over the steps that use it. Throws CompileError.

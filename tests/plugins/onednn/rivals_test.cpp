@@ -191,7 +191,7 @@ TEST_F(Measured, AnotherProcessDecidedMeanwhile) {
   WeightStore weights;
   MeasuredChooser chooser(*store_, kBudget, [&](Contest contest, int64_t) {
     ChoiceStore(folder_, "a CPU", {}).keep(contest.key, {"onednn"});
-    return Times{{2000, 2000, 2000}, {1000, 1000, 1000}};
+    return Times{std::vector<int64_t>(5, 2000), std::vector<int64_t>(5, 1000)};
   });
   Executable exe(graph, {.threads = 1, .chooser = &chooser}, weights);
 
@@ -277,21 +277,28 @@ TEST_F(Measured, AContestBeyondItsBudgetHasNoTimes) {
 }
 
 TEST(Verdict, AnotherOneMustBeClearlyFasterInNearlyAllRounds) {
-  EXPECT_EQ(verdict({{100, 100, 100}, {90, 90, 90}}), 1U);
-  EXPECT_EQ(verdict({{100, 100, 100}, {97, 97, 97}}), 0U);
-  EXPECT_EQ(verdict({{100, 100, 100, 100, 100}, {90, 90, 90, 90, 150}}), 1U);
-  EXPECT_EQ(verdict({{100, 100, 100, 100, 100}, {90, 90, 90, 150, 150}}), 0U);
-  EXPECT_EQ(verdict({{100, 100, 100}, {90, 90, 90}, {80, 80, 80}}), 2U);
-  EXPECT_EQ(verdict({{100, 100, 100}, {80, 80, 80}, {90, 90, 90}}), 1U);
-  // Beside a busy program: times of another one that are all worse but for the best.
-  EXPECT_EQ(verdict({{100, 300, 350}, {80, 400, 500}}), 0U);
+  const std::vector<int64_t> ruled(5, 100);
+  auto others = [](int64_t ns) { return std::vector<int64_t>(5, ns); };
+  EXPECT_EQ(verdict({ruled, others(90)}), 1U);
+  EXPECT_EQ(verdict({ruled, others(97)}), 0U);
+  EXPECT_EQ(verdict({ruled, {90, 90, 90, 90, 150}}), 1U);
+  EXPECT_EQ(verdict({ruled, {90, 90, 90, 150, 150}}), 0U);
+  EXPECT_EQ(verdict({ruled, others(90), others(80)}), 2U);
+  EXPECT_EQ(verdict({ruled, others(80), others(90)}), 1U);
+}
+
+TEST(Verdict, BesideBusyProgramsTheRuledChoiceStays) {
+  EXPECT_EQ(verdict({{100, 300, 350, 400, 200}, {50, 60, 70, 90, 55}}), 0U);
+  EXPECT_EQ(verdict({{100, 101, 102, 100, 100}, {50, 60, 70, 90, 99}}), 0U);
+  EXPECT_EQ(verdict({{100, 101, 102, 300, 100}, {50, 51, 52, 90, 53}}), 1U);
 }
 
 TEST(Verdict, FewRoundsDecideNothing) {
-  EXPECT_EQ(verdict({{100, 100}, {50, 50}}), 0U);
+  EXPECT_EQ(verdict({{100, 100, 100, 100}, {50, 50, 50, 50}}), 0U);
   EXPECT_EQ(verdict({{}, {}}), 0U);
-  EXPECT_TRUE(best_times({{100, 100}, {50, 50}}).empty());
-  EXPECT_EQ(best_times({{100, 90, 110}, {50, 60, 70}}), (std::vector<int64_t>{90, 50}));
+  EXPECT_TRUE(best_times({{100, 100, 100, 100}, {50, 50, 50, 50}}).empty());
+  EXPECT_EQ(best_times({{100, 90, 110, 95, 99}, {50, 60, 70, 80, 90}}),
+            (std::vector<int64_t>{90, 50}));
 }
 
 }  // namespace
