@@ -48,8 +48,8 @@ Plan with_own_constants(Plan plan) {
 }
 
 // With how many such layers in turn nothing of one is left in the cores' caches when it runs again.
-// Then each run finds its weights where a network finds them, and what it reads of the step in front
-// of it where that left it; emptying the caches would take both away.
+// Then each run finds its weights where a network finds them, and what it reads of the step in
+// front of it where that left it; emptying the caches would take both away.
 int64_t copies_of(const Plan& plan, int64_t other_bytes, const Contest& contest) {
   constexpr int64_t kMostCopies = 64;
   static const int64_t kCache = std::max<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 1 << 18);
@@ -66,8 +66,8 @@ class Runner {
     bytes_ = layers_[0]->workspace_bytes();
     if (!fits()) return;
     for (int64_t n = copies_of(plan, bytes_, contest); layers() < n;)
-      layers_.push_back(std::make_unique<Executable>(with_own_constants(plan), contest.threads,
-                                                     contest.engine));
+      layers_.push_back(
+          std::make_unique<Executable>(with_own_constants(plan), contest.threads, contest.engine));
     memory_ = aligned_bytes(bytes_);
     std::memset(memory_.get(), kFill, static_cast<size_t>(bytes_));
   }

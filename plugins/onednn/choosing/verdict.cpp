@@ -12,9 +12,8 @@ int64_t best_of(const std::vector<int64_t>& rounds) {
 
 bool is_steady(const std::vector<int64_t>& rounds) {
   const double most = kSteady * static_cast<double>(best_of(rounds));
-  const auto n_near = std::count_if(rounds.begin(), rounds.end(), [most](int64_t ns) {
-    return static_cast<double>(ns) <= most;
-  });
+  const auto n_near = std::count_if(rounds.begin(), rounds.end(),
+                                    [most](int64_t ns) { return static_cast<double>(ns) <= most; });
   return 2 * static_cast<size_t>(n_near) > rounds.size();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Who wins a contest. Beside busy programs times mean little, and who waits for threads that are not
-// scheduled is not slower on a quiet machine: another one than the ruled choice must be clearly
+// Who wins a contest. Beside busy programs times mean little, and who waits for threads that are
+// not scheduled is not slower on a quiet machine: another one than the ruled choice must be clearly
 // faster at its best, and in nearly every round, and the times of both must be steady.
 
 #include <cstddef>

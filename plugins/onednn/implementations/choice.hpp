@@ -32,12 +32,17 @@ namespace tenon::onednn {
 struct Offer {
   std::string why_not;          // empty: it applies
   std::function<void()> build;  // adds its steps, sets the views of results, marks what it took
+  bool is_asked_for = false;    // by an option: it has no rivals
+  std::string traits = {};      // of the weights' numbers, that its time depends on
 };
 inline Offer refused(std::string why) {
   return {std::move(why), {}};
 }
 inline Offer accepted(std::function<void()> build) {
   return {{}, std::move(build)};
+}
+inline Offer asked_for(std::function<void()> build) {
+  return {{}, std::move(build), true};
 }
 // It applies, but by a rule another one is faster.
 inline Offer slower(std::string why, std::function<void()> build) {
@@ -94,13 +99,15 @@ std::vector<Rival> rivals_of(Lowering& lowering,
                              size_t ruled) {
   std::vector<Rival> rivals;
   for (size_t i = 0; i < list.size(); ++i) {
-    if (!list[i].is_rival || (i != ruled && !offer_of(lowering, site, list[i]).build)) continue;
+    if (!list[i].is_rival) continue;
+    const Offer offer = offer_of(lowering, site, list[i]);
+    if (!offer.build) continue;
     // Made anew: an offer is built once.
     const auto build = [&lowering, &site, &each = list[i]] {
       lowering.choice().implementation = each.name;
       offer_of(lowering, site, each).build();
     };
-    rivals.insert(i == ruled ? rivals.begin() : rivals.end(), {list[i].name, build});
+    rivals.insert(i == ruled ? rivals.begin() : rivals.end(), {list[i].name, offer.traits, build});
   }
   return rivals;
 }
@@ -117,7 +124,7 @@ void choose(Lowering& lowering, const Site& site, std::span<const Implementation
     Offer offer = offer_of(lowering, site, each);
     assert(lowering.plan().steps.size() == n_steps);
     if (offer.why_not.empty()) {
-      if (each.is_rival && lowering.options().chooser != nullptr) {
+      if (each.is_rival && !offer.is_asked_for && lowering.options().chooser != nullptr) {
         const std::vector<Rival> rivals = rivals_of(lowering, site, list, i);
         if (rivals.size() > 1) return build_fastest(lowering, rivals);
       }

@@ -14,7 +14,7 @@ namespace {
 constexpr Implementation<ConvSite> kConv[] = {
     {"binary", offer_binary_conv},
     {"winograd", offer_winograd, kRival},
-    {"sparse", offer_sparse_conv},
+    {"sparse", offer_sparse_conv, kRival},
     {"int8 depthwise", offer_depthwise, kRival},
     {"filter", offer_filter, kRival},
     {"amx planes", offer_tile_planes, kRival},

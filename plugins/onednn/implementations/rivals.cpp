@@ -183,7 +183,8 @@ std::string contest_key(const Lowering& lowering, std::span<const Rival> rivals)
   const Graph& graph = lowering.graph();
   std::string key;
   for (const Rival& rival : rivals)
-    key += std::string(key.empty() ? "" : " | ") + rival.name;
+    key += std::string(key.empty() ? "" : " | ") + rival.name +
+           (rival.traits.empty() ? "" : " (" + rival.traits + ")");
   key += "; threads=" + std::to_string(lowering.options().threads);
   if (lowering.options().bf16) key += " bf16";
   if (reads_cold_weights(lowering)) key += " cold";

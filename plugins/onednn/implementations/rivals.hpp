@@ -15,6 +15,7 @@ namespace tenon::onednn {
 
 struct Rival {
   const char* name;
+  std::string traits;           // of the weights' numbers, that its time depends on
   std::function<void()> build;  // any number of times
 };
 
@@ -24,7 +25,8 @@ void build_fastest(Lowering& lowering, std::span<const Rival> rivals);
 
 // All that the times of a node's rivals depend on beside machine, build and number of threads:
 // types, shapes and layouts of what it reads, its attributes, and what follows as far as an
-// epilogue may reach. No names and no numbers of weights: equal layers share a key.
+// epilogue may reach. No names, and of the numbers of weights only the rivals' traits: equal layers
+// share a key.
 std::string contest_key(const Lowering& lowering, std::span<const Rival> rivals);
 
 }  // namespace tenon::onednn

@@ -55,7 +55,8 @@ def changed(plan: tenon.Plan) -> tuple[int, int]:
     """Decisions that are not the rules', whose implementation a key names first; and all."""
     lines = [line for part in plan.describe()["partitions"] for line in part.get("choices", [])]
     fields = [line.split("#") for line in lines]
-    return sum(key.split(" | ")[0] != chosen for key, chosen, *_ in fields), len(lines)
+    ruled = [key.partition(" | ")[0].partition(" (")[0] for key, *_ in fields]
+    return sum(one != chosen for one, (_, chosen, *_) in zip(ruled, fields)), len(lines)
 
 
 def slices(plans: list[tenon.Plan], feeds: dict, count: int) -> list[list[list[float]]]:

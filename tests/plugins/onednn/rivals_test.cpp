@@ -242,6 +242,35 @@ TEST_F(Measured, ConvolutionsAreComparedWithAllThatFollows) {
     ASSERT_NEAR(got[i], expected[i], 1e-4F) << i;
 }
 
+// How many zeros there are is part of what is decided; what an option asks for has no rivals.
+TEST_F(Measured, SparseWeightsAreToldApartByTheirZeros) {
+  if (!has_float_kernel()) GTEST_SKIP() << "no fused multiply-add on this CPU";
+  WeightStore weights;
+  MeasuredChooser chooser(*store_, kBudget, as_if("sparse"));
+  for (const int each : {5, 5, 10}) {  // all but one of so many are zeros
+    GraphBuilder b(3);
+    const int x = b.input("x", {1200, 64});
+    std::vector<float> numbers(64 * 64, 0.0F);
+    for (size_t i = 0; i < numbers.size(); i += static_cast<size_t>(each))
+      numbers[i] = 0.5F;
+    b.output(b.node("MatMul", {x, b.constant({64, 64}, numbers)}, {1200, 64}));
+    b.graph.finish();
+    Executable ruled(b.graph, {.threads = 1}, weights);
+    Executable exe(b.graph, {.threads = 1, .chooser = &chooser}, weights);
+    EXPECT_EQ(implementations_of(ruled), std::vector<std::string>{"onednn"});
+    EXPECT_EQ(implementations_of(exe), std::vector<std::string>{"sparse"});
+    const size_t n_keys = keys_.size();
+    Executable asked(b.graph, {.sparse = SparseUse::kAll, .threads = 1, .chooser = &chooser},
+                     weights);
+    EXPECT_EQ(implementations_of(asked), std::vector<std::string>{"sparse"});
+    EXPECT_EQ(keys_.size(), n_keys);
+    const std::vector<float> expected = run(ruled, b.graph), got = run(exe, b.graph);
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_NEAR(got[i], expected[i], 1e-4F) << i;
+  }
+  EXPECT_EQ(keys_.size(), 2U);
+}
+
 // With the clock; whoever wins, there are times of all.
 TEST_F(Measured, AContestTakesTimes) {
   if (!has_float_kernel()) GTEST_SKIP() << "no fused multiply-add on this CPU";
