@@ -56,7 +56,7 @@ int64_t copies_of(const Plan& plan, int64_t other_bytes, const Contest& contest)
   const int64_t bytes = constant_bytes(plan);
   if (!contest.reads_cold_weights || bytes == 0) return 1;
   const int64_t room = kCache * contest.threads * 3 / 2 - other_bytes;
-  return std::clamp<int64_t>(room / bytes + 1, 2, kMostCopies);
+  return std::clamp<int64_t>(room / bytes + 1, 1, kMostCopies);
 }
 
 class Runner {

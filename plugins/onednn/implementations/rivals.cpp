@@ -73,6 +73,17 @@ bool reads_cold_weights(const Lowering& lowering) {
 
 // ---- trials
 
+// Of one node: each rival packs them for its trial.
+constexpr int64_t kMostWeightBytes = int64_t{32} << 20;
+
+bool has_large_weights(const Lowering& lowering) {
+  const Node& node = lowering.graph().nodes[static_cast<size_t>(lowering.node())];
+  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](int input) {
+    return input != kNone && lowering.is_constant(input) &&
+           lowering.graph().values[static_cast<size_t>(input)].bytes() > kMostWeightBytes;
+  });
+}
+
 // What a trial made: steps, which nodes they are, and where their results are.
 struct Tried {
   Plan steps;
@@ -167,7 +178,8 @@ std::vector<Contestant> contestants_of(Lowering& lowering, std::span<const Rival
 Decision decide(Lowering& lowering, std::span<const Rival> rivals, const std::string& key) {
   Chooser& chooser = *lowering.options().chooser;
   if (std::optional<Decision> kept = chooser.kept(key)) return std::move(*kept);
-  if (!chooser.measures()) return chooser.keep_ruled(key, rivals[0].name);
+  if (!chooser.measures() || has_large_weights(lowering))
+    return chooser.keep_ruled(key, rivals[0].name);
   Contest contest{.key = key,
                   .contestants = contestants_of(lowering, rivals),
                   .threads = lowering.options().threads,

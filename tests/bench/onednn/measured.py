@@ -25,6 +25,7 @@ import tenon
 from figures import paired_ratio
 
 SLICE_SECONDS = 0.12
+COMPILES = 3
 
 
 def feeds_of(model: tenon.Model, shapes: dict[str, list[int]]) -> dict[str, np.ndarray]:
@@ -49,6 +50,12 @@ def compiled(path: str, feeds: dict, options: dict) -> tuple[float, tenon.Plan]:
     first = time.perf_counter()
     plan(**feeds)
     return 1e3 * ((first - begin) - (time.perf_counter() - first)), plan
+
+
+def fastest(path: str, feeds: dict, options: dict) -> tuple[float, tenon.Plan]:
+    """The least time of a few compiles: each is done once and meets whatever else runs."""
+    tries = [compiled(path, feeds, options) for _ in range(COMPILES)]
+    return min(ms for ms, _ in tries), tries[-1][1]
 
 
 def changed(plan: tenon.Plan) -> tuple[int, int]:
@@ -83,9 +90,9 @@ def row(model: str, options: dict, count: int) -> str:
         shapes[name] = [int(extent) for extent in extents.split("x")]
     feeds = feeds_of(tenon.load(path), shapes)
     compiled(path, feeds, options)  # what a process does once
-    by_rules, ruled = compiled(path, feeds, options)
+    by_rules, ruled = fastest(path, feeds, options)
     measuring, _ = compiled(path, feeds, {**options, "choose": "measured"})
-    kept, measured = compiled(path, feeds, {**options, "choose": "measured"})
+    kept, measured = fastest(path, feeds, {**options, "choose": "measured"})
     times = slices([ruled, measured], feeds, count)
     old, new = (statistics.median(x for one in each for x in one) for each in times)
     ratio, low, high = paired_ratio(*times)

@@ -242,6 +242,20 @@ TEST_F(Measured, ConvolutionsAreComparedWithAllThatFollows) {
     ASSERT_NEAR(got[i], expected[i], 1e-4F) << i;
 }
 
+// Each trial would pack them once more.
+TEST_F(Measured, LargeWeightsFollowTheRules) {
+  WeightStore weights;
+  MeasuredChooser chooser(*store_, kBudget, as_if("f32 gemm"));
+  GraphBuilder b(3);
+  const int x = b.input("x", {1200, 3000});
+  const int w = b.constant({3000, 3000}, std::vector<float>(3000 * 3000, 0.5F));
+  b.output(b.node("MatMul", {x, w}, {1200, 3000}));
+  b.graph.finish();
+  Executable exe(b.graph, {.threads = 1, .chooser = &chooser}, weights);
+  EXPECT_EQ(implementations_of(exe), std::vector<std::string>{"onednn"});
+  EXPECT_EQ(keys_, std::vector<std::string>{});
+}
+
 // How many zeros there are is part of what is decided; what an option asks for has no rivals.
 TEST_F(Measured, SparseWeightsAreToldApartByTheirZeros) {
   if (!has_float_kernel()) GTEST_SKIP() << "no fused multiply-add on this CPU";
