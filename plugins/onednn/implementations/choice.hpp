@@ -11,8 +11,8 @@
 // An offer changes nothing but what costs nothing (views): steps are added when it is built. So the
 // reason of each refusal is known without an exception, and nothing of a refused one is left.
 //
-// Which of several that apply is the fastest is a rule of each offer: it answers `slower` where it
-// applies and a sweep says that another one takes less time. Rows marked kRival are those whose
+// Which of several that apply is the fastest is a rule of each offer: it is accepted_unless a sweep
+// says that another one takes less time. Rows marked kRival are those whose
 // order such rules decide; with a chooser (lowering/chooser.hpp) measured times do (rivals.hpp).
 
 #include <algorithm>
@@ -44,11 +44,7 @@ inline Offer accepted(std::function<void()> build) {
 inline Offer asked_for(std::function<void()> build) {
   return {{}, std::move(build), true};
 }
-// It applies, but by a rule another one is faster.
-inline Offer slower(std::string why, std::function<void()> build) {
-  return {std::move(why), std::move(build)};
-}
-// accepted where there is no such rule.
+// It applies, but where there is a reason, which is a rule of sweeps, another one is faster.
 inline Offer accepted_unless(std::string why_slower, std::function<void()> build) {
   return {std::move(why_slower), std::move(build)};
 }
