@@ -2,12 +2,12 @@
 """Models with implementations chosen by rules and by measured times (`choose=measured`).
 
 .venv/bin/python tests/bench/onednn/measured.py MODEL.onnx[:NAME=AxB[,...]] ...
-    [--precision fp32] [--threads 2] [--slices 15]
+    [--precision fp32] [--threads 2] [--slices 15] [--choose-ms 500]
 
 A row has the ms that compiling takes by rules, while it measures, and with what was kept; then the
 median ms of runs by rules and by measured times, how many times as fast the latter are with the
-95 % interval of the paired slices, and how many of the decisions differ from the rules'. Choices
-are kept in a folder of this run alone.
+95 % interval of the paired slices, and how many of the decisions differ from the rules'. With one
+thread all are CPU times. Choices are kept in a folder of this run alone.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -42,14 +43,19 @@ def feeds_of(model: tenon.Model, shapes: dict[str, list[int]]) -> dict[str, np.n
     return made
 
 
+def clock_of(options: dict) -> Callable[[], float]:
+    return time.process_time if options["threads"] == 1 else time.perf_counter
+
+
 def compiled(path: str, feeds: dict, options: dict) -> tuple[float, tenon.Plan]:
     """With its first run, for which it is compiled; the time is that of compiling alone."""
     plan = tenon.load(path).compile(backend="onednn", **options)
-    begin = time.perf_counter()
+    clock = clock_of(options)
+    begin = clock()
     plan(**feeds)
-    first = time.perf_counter()
+    first = clock()
     plan(**feeds)
-    return 1e3 * ((first - begin) - (time.perf_counter() - first)), plan
+    return 1e3 * ((first - begin) - (clock() - first)), plan
 
 
 def fastest(path: str, feeds: dict, options: dict) -> tuple[float, tenon.Plan]:
@@ -66,7 +72,9 @@ def changed(plan: tenon.Plan) -> tuple[int, int]:
     return sum(one != chosen for one, (_, chosen, *_) in zip(ruled, fields)), len(lines)
 
 
-def slices(plans: list[tenon.Plan], feeds: dict, count: int) -> list[list[list[float]]]:
+def slices(
+    plans: list[tenon.Plan], feeds: dict, count: int, clock: Callable[[], float]
+) -> list[list[list[float]]]:
     """ms, by plan and slice; plans take turns."""
     times: list[list[list[float]]] = [[] for _ in plans]
     for i in range(count):
@@ -75,14 +83,14 @@ def slices(plans: list[tenon.Plan], feeds: dict, count: int) -> list[list[list[f
             plan, runs = plans[which], []
             end = time.perf_counter() + SLICE_SECONDS
             while len(runs) < 3 or time.perf_counter() < end:
-                begin = time.perf_counter()
+                begin = clock()
                 plan(**feeds)
-                runs.append(1e3 * (time.perf_counter() - begin))
+                runs.append(1e3 * (clock() - begin))
             times[which].append(runs)
     return times
 
 
-def row(model: str, options: dict, count: int) -> str:
+def row(model: str, options: dict, chosen: dict, count: int) -> str:
     path, _, given = model.partition(":")
     shapes = {}
     for each in filter(None, given.split(",")):
@@ -91,9 +99,9 @@ def row(model: str, options: dict, count: int) -> str:
     feeds = feeds_of(tenon.load(path), shapes)
     compiled(path, feeds, options)  # what a process does once
     by_rules, ruled = fastest(path, feeds, options)
-    measuring, _ = compiled(path, feeds, {**options, "choose": "measured"})
-    kept, measured = fastest(path, feeds, {**options, "choose": "measured"})
-    times = slices([ruled, measured], feeds, count)
+    measuring, _ = compiled(path, feeds, {**options, **chosen})
+    kept, measured = fastest(path, feeds, {**options, **chosen})
+    times = slices([ruled, measured], feeds, count, clock_of(options))
     old, new = (statistics.median(x for one in each for x in one) for each in times)
     ratio, low, high = paired_ratio(*times)
     n_changed, n_all = changed(measured)
@@ -109,13 +117,15 @@ def main() -> None:
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--slices", type=int, default=15)
+    parser.add_argument("--choose-ms", type=int, default=500)
     given = parser.parse_args()
     options = {"precision": given.precision, "threads": given.threads}
+    chosen = {"choose": "measured", "choose_ms": given.choose_ms}
     print(f"{'model':47} {'compile: rules, measuring, kept':>23}  {'rules':>8} {'measured':>9}")
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = folder
         for model in given.models:
-            print(row(model, options, given.slices), flush=True)
+            print(row(model, options, chosen, given.slices), flush=True)
 
 
 if __name__ == "__main__":
