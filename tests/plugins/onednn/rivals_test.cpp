@@ -257,7 +257,7 @@ TEST_F(Measured, LargeWeightsFollowTheRules) {
 }
 
 // How many zeros there are is part of what is decided; what an option asks for has no rivals.
-TEST_F(Measured, SparseWeightsAreToldApartByTheirZeros) {
+TEST_F(Measured, SparseWeightsDifferByTheirZeros) {
   if (!has_float_kernel()) GTEST_SKIP() << "no fused multiply-add on this CPU";
   WeightStore weights;
   MeasuredChooser chooser(*store_, kBudget, as_if("sparse"));
