@@ -115,6 +115,15 @@ Executable::Executable(const Graph& graph, const CompileOptions& options, Weight
   elide_concats(plan_);
   join_steps(plan_);
   if (options.n_captured > 0) hoist_invariants(plan_, options.n_captured);
+  finish();
+}
+
+Executable::Executable(Plan plan, int threads, dnnl::engine engine)
+    : plan_(std::move(plan)), threads_(threads), engine_(std::move(engine)), level_(best_level()) {
+  finish();
+}
+
+void Executable::finish() {
   arena_ = lay_out_arena(plan_);
   for (const Step& step : plan_.steps)
     has_primitives_ = has_primitives_ || static_cast<bool>(step.primitive);

@@ -43,6 +43,8 @@ class Executable {
  public:
   // Throws CompileError or dnnl::error.
   Executable(const Graph& graph, const CompileOptions& options, WeightStore& store);
+  // Of a plan that only lacks its arena.
+  Executable(Plan plan, int threads, dnnl::engine engine);
   ~Executable();
   Executable(const Executable&) = delete;
   Executable& operator=(const Executable&) = delete;
@@ -61,6 +63,7 @@ class Executable {
   Slot* acquire();
   void release(Slot* slot);
   void fill(Slot& slot, const RunRequest& request) const;
+  void finish();
   const char* execute(Slot& slot,
                       team::Hold& team,
                       const RunRequest& request,

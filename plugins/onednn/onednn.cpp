@@ -9,17 +9,17 @@
 #include "tenon/sdk/backend/inputs.hpp"
 #include "tenon/sdk/backend/states.hpp"
 
+#include "choosing/choosing.hpp"
 #include "claim.hpp"
 #include "cpu.hpp"
 #include "executable.hpp"
 #include "graph/importer.hpp"
-#include "implementations/choice.hpp"
 #include "kernels/copy.h"
 #include "lowering/constants.hpp"
 #include "lowering/state_layout.hpp"
 #include "report.hpp"
 #include "rewrites/rewrites.hpp"
-#include "team/team.hpp"
+#include "settings.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -51,16 +51,6 @@ void span(const void* traced, const std::string* name) {
   name ? services.trace->begin(ctx, str("node"), str(*name)) : services.trace->end(ctx);
 }
 
-SparseUse sparse_use(std::string_view name) {
-  if (name == "off") return SparseUse::kOff;
-  return name == "all" ? SparseUse::kAll : SparseUse::kAuto;
-}
-
-WinogradUse winograd_use(std::string_view name) {
-  if (name == "off") return WinogradUse::kOff;
-  return name == "all" ? WinogradUse::kAll : WinogradUse::kAuto;
-}
-
 // States in another order of axes, by our kernel.
 void copy_strided(const DLTensor& like,
                   const void* from,
@@ -74,18 +64,6 @@ void copy_strided(const DLTensor& like,
   std::copy_n(from_strides.begin(), like.ndim, copy.src_strides);
   std::copy_n(to_strides.begin(), like.ndim, copy.dst_strides);
   kernels::strided_copy(kernels::make_context(best_level(), {}), copy);
-}
-
-Status check_without(const std::vector<std::string>& without) {
-  const Names& known = implementation_names();
-  for (const std::string& name : without) {
-    if (known.count(name) != 0) continue;
-    std::string all;
-    for (const std::string& one : known)
-      all += cat(all.empty() ? "" : ", ", one);
-    return invalid(cat("option without: expected some of ", all, ", got ", name));
-  }
-  return {};
 }
 
 // As aligned_bytes, counted as this plugin's: tenon_plugin_balance reports what packed weights
@@ -110,12 +88,10 @@ class OneDnn {
       n_packed->fetch_add(1, std::memory_order_relaxed);
       return counted_bytes(ctx, bytes);
     });
-    made.precision_ = options.text("precision", "fp32");
-    made.winograd_ = options.text("winograd", "auto");
-    made.sparse_ = options.text("sparse", "auto");
-    made.without_ = options.texts("without");
-    TN_CHECK(check_without(made.without_));
-    made.threads_ = options.integer("threads", 0);
+    TN_TRY(settings, Settings::of(options));
+    made.settings_ = std::move(settings);
+    TN_TRY(chooser, new_chooser(ctx, options));
+    made.chooser_ = std::move(chooser);
     return Result<OneDnn>(std::move(made));
   }
 
@@ -168,15 +144,8 @@ class OneDnn {
     TN_TRY(graph, import_graph(part));
     rewrite_before_claiming(graph);
     rewrite(graph);
-    CompileOptions compile;
-    const std::string precision = options.text("precision", precision_);
-    compile.bf16 = precision == "bf16";
-    compile.int8_rows = precision != "fp32";
-    compile.winograd = winograd_use(options.text("winograd", winograd_));
-    compile.sparse = sparse_use(options.text("sparse", sparse_));
-    compile.without = options.has("without") ? options.texts("without") : without_;
-    int64_t threads = options.integer("threads", threads_);
-    compile.threads = threads > 0 ? static_cast<int>(threads) : team::max_threads();
+    CompileOptions compile = settings_.with(options);
+    compile.chooser = chooser_.get();
     for (int input : graph.inputs)
       made->inputs.push_back(header(graph, input));
     for (int output : graph.outputs)
@@ -348,11 +317,8 @@ class OneDnn {
   }
 
   tn_ctx* ctx_ = nullptr;
-  std::string precision_ = "fp32";
-  std::string winograd_ = "auto";
-  std::string sparse_ = "auto";
-  std::vector<std::string> without_;
-  int64_t threads_ = 0;
+  Settings settings_;
+  std::unique_ptr<Chooser> chooser_;  // nullptr: rules choose
   // How many blocks of packed weights have been made; shared with what makes them.
   std::shared_ptr<std::atomic<int64_t>> n_packed_ = std::make_shared<std::atomic<int64_t>>(0);
   std::unique_ptr<WeightStore> store_;
@@ -373,5 +339,13 @@ TENON_BACKEND(onednn,
              "description": "products and 1x1 convolutions whose constant weights are mostly zeros leave these out. auto: where that is measured to be faster; all: wherever the kernel can; off: nowhere"},
   "without": {"type": "array", "items": {"type": "string"}, "default": [],
               "description": "implementations that no layer may choose, as `tenon bench --layers` names them: to compare, or to step around one"},
+  "choose": {"type": "string", "enum": ["rules", "kept", "measured"], "default": "rules",
+             "description": "who decides between implementations that all apply to a layer. rules: limits from sweeps; measured: the time of a few runs on this machine, which is kept on disk and holds for later compiles; kept: what was measured earlier, else rules"},
+  "choose_ms": {"type": "integer", "minimum": 1, "maximum": 3600000, "default": 500,
+                "description": "of choose=measured: how long a plan may measure, all its shapes together; layers beyond that follow the rules"},
+  "choices": {"type": "array", "items": {"type": "string"}, "default": [],
+              "description": "decisions that an earlier plan reports as `choices`: they hold for the same layers, whatever is kept on disk"},
+  "deterministic": {"type": "boolean", "default": false,
+                    "description": "measures nothing: choose=measured is choose=kept"},
   "threads": {"type": "integer", "minimum": 0, "maximum": 1024, "default": 0,
               "description": "threads per run; 0: OMP_NUM_THREADS, or as many as the CPU mask and the control group leave"}}})")

@@ -2,8 +2,11 @@
 #include "report.hpp"
 
 #include <map>
+#include <set>
 
 #include "tenon/sdk/backend/report.hpp"
+
+#include "choosing/choice_store.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -47,11 +50,26 @@ std::string what_runs(const Step& step) {
       cat("\"name\": ", json_text(step.name), ", \"op\": ", json_text(step.op),
           ", \"kernel\": ", json_text(step.kernel), ", \"implementation\": ",
           json_text(step.choice ? step.choice->implementation : step.kernel), ", \"refused\": ");
-  const std::vector<Refusal> none;
-  return text + backend::listed(step.choice ? step.choice->refusals : none, [](const Refusal& one) {
-           return cat("{\"implementation\": ", json_text(one.implementation),
-                      ", \"why\": ", json_text(one.why), "}");
-         });
+  const Choice none, &choice = step.choice ? *step.choice : none;
+  text += backend::listed(choice.refusals, [](const Refusal& one) {
+    return cat("{\"implementation\": ", json_text(one.implementation),
+               ", \"why\": ", json_text(one.why), "}");
+  });
+  if (choice.measured.empty()) return text;
+  return cat(text, ", \"measured\": ", backend::listed(choice.measured, [](const Timed& one) {
+               return cat("{\"implementation\": ", json_text(one.implementation),
+                          ", \"ns\": ", one.ns, "}");
+             }));
+}
+
+// Of this plan and of the loops in it.
+void add_choices(const Plan& plan, std::set<std::string>* lines) {
+  for (const Step& step : plan.steps) {
+    if (step.loop) add_choices(step.loop->body->plan(), lines);
+    if (!step.choice || step.choice->key.empty()) continue;
+    lines->insert(
+        ChoiceStore::line_of(step.choice->key, {step.choice->decided, step.choice->measured}));
+  }
 }
 
 }  // namespace
@@ -77,12 +95,15 @@ std::string described(const Executable& executable,
   const Plan& plan = executable.plan();
   const std::string layers = backend::listed(
       layers_of(plan, {}), [](const Layer& layer) { return "{" + what_runs(*layer.step) + "}"; });
+  std::set<std::string> choices;
+  add_choices(plan, &choices);
   return cat("{\"precision\": ", json_text(precision), ", \"steps\": ", plan.steps.size(),
              ", \"reorders\": ", plan.n_reorders, ", \"arena_bytes\": ", executable.arena().bytes,
              ", \"arena_lower_bound_bytes\": ", executable.arena().lower_bound,
              ", \"bytes_moved\": ", bytes_moved(plan), ", \"bytes_moved_ideal\": ", least_moved,
              ", \"packed_bytes\": ", plan.packed_bytes, ", \"threads\": ", executable.threads(),
-             ", \"kernels\": ", backend::kernel_counts(plan.steps), ", \"layers\": ", layers, "}");
+             ", \"kernels\": ", backend::kernel_counts(plan.steps),
+             ", \"choices\": ", backend::listed(choices, json_text), ", \"layers\": ", layers, "}");
 }
 
 std::string profiled(const Plan& plan, const std::vector<uint64_t>& step_ns) {

@@ -289,6 +289,7 @@ Result<RunFolder::Saved> Loop::as_it_is() const {
   TN_TRY(states, stepper_->states());
   TN_CHECK(refuse_broken(states));
   RunFolder::Saved out{identity_, position_, std::move(states), best_, average_};
+  out.decisions = stepper_->decisions();
   out.position.averaged = n_averaged_;
   out.position.rate = rate_;
   return Result<RunFolder::Saved>(std::move(out));

@@ -124,6 +124,7 @@ class Loop {
   ValidationPlan validation_;
   Recipe recipe_;
   std::optional<Stepper> stepper_;
+  bool takes_decisions_ = false;  // the backend builds what an earlier plan has reported
   Curriculum curriculum_;
   uint64_t planned_bytes_ = 0;  // where option memory asks for them
   Identity identity_;           // where a run is kept

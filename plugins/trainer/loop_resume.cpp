@@ -71,6 +71,8 @@ Identity Loop::choices() const {
   if (!given_.curriculum.text.empty()) choices["curriculum"] = json::parse(given_.curriculum.text);
   if (!given_.swa.text.empty()) choices["swa"] = json::parse(given_.swa.text);
   if (given_.accumulate > 1) choices["accumulate"] = given_.accumulate;
+  if (given_.backend_options != "{}")
+    choices["backend_options"] = json::parse(given_.backend_options);
   return {structure_hash(Graph{model_}), choices, {}, {}};
 }
 
@@ -115,6 +117,7 @@ Status Loop::check_identity(const std::optional<RunFolder::Saved>& saved, const 
 Status Loop::resume(const Cancel& cancel) {
   identity_ = choices();
   TN_TRY(saved, folder_.open(given_.resume, identity_));
+  if (saved && takes_decisions_) stepper_->follow(saved->decisions);
   if (folder_.is_kept()) TN_CHECK(check_identity(saved, cancel));
   bool goes_on = saved.has_value();
   if (!goes_on && !given_.rewind.empty()) {

@@ -28,6 +28,7 @@ Status Loop::set_up(const Cancel& cancel) {
   TN_CHECK(set_up_data());
   TN_CHECK(set_up_recipe(probe.backend(), by_backend));
   stepper_.emplace(recipe_, given_.plan_options(by_backend), given_.step_shapes);
+  takes_decisions_ = Settings::has_option(ctx_, probe.backend(), Stepper::kDecisions);
   TN_CHECK(set_up_batch());
   TN_CHECK(fit_batch(cancel));
   TN_CHECK(set_up_curriculum());

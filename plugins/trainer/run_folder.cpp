@@ -119,6 +119,8 @@ Result<RunFolder::Saved> RunFolder::read(tn_ctx* ctx, const std::string& path) {
   out.history = at.contains("history")
                     ? at["history"]
                     : read_history(fs::path(path).parent_path() / "history.jsonl", at["epoch"]);
+  for (const json& decision : run.value("decisions", json::array()))
+    if (decision.is_string()) out.decisions.insert(decision);
   for (auto& [name, tensor] : checkpoint.tensors) {
     if (name.starts_with(kBest)) {
       out.best[name.substr(kBest.size())] = tensor;
@@ -155,6 +157,7 @@ Status RunFolder::write(const std::string& path, const Saved& saved) const {
   Checkpoint checkpoint;
   json run = saved.identity.to_json();
   run["position"] = saved.position.to_json();
+  if (!saved.decisions.empty()) run["decisions"] = saved.decisions;
   checkpoint.run = run.dump();
   checkpoint.tensors = saved.states;
   for (const auto& [name, tensor] : saved.best)

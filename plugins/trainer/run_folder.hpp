@@ -3,6 +3,8 @@
 // The folder of a run: checkpoint.safetensors and history.jsonl.
 
 #include <optional>
+#include <set>
+#include <string>
 
 #include "checkpoint.hpp"
 #include "identity.hpp"
@@ -28,6 +30,7 @@ class RunFolder {
     Position position;
     Weights states, best, average;  // average: of the weights of epochs
     nlohmann::json history = nlohmann::json::array();
+    std::set<std::string> decisions = {};  // as Stepper has them
   };
   // Makes the folder. Without resume a run that is there already is refused; with it, nothing is
   // given when there is none.

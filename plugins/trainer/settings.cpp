@@ -57,6 +57,16 @@ json backend_named(tn_ctx* ctx, std::string_view id) {
   return nullptr;
 }
 
+Status read_backend_options(const Options& options, Settings& out) {
+  out.backend_options = options.text("backend_options", "{}");
+  const json own = json::parse(out.backend_options);
+  for (const char* name : {"backend", "precision", "threads"})
+    if (own.contains(name))
+      return invalid(cat("option backend_options: expected options of the backend's own, got ",
+                         name, ", which is an option of the training"));
+  return {};
+}
+
 Status read_components(tn_ctx* ctx, const Options& options, Settings& out) {
   TN_TRY(data, component_of(ctx, options, "data", "tenon.dataset/1", "datasets"));
   TN_TRY(loss, component_of(ctx, options, "loss", "tenon.loss/1", "trainer"));
@@ -224,6 +234,7 @@ Result<Settings> Settings::from(tn_ctx* ctx, const Options& options) {
   TN_CHECK(read_precision(options, out));
   out.backends = options.texts("backend");
   out.threads = options.integer("threads");
+  TN_CHECK(read_backend_options(options, out));
   TN_TRY(joint, passes_of(options, "joint"));
   out.joint = std::move(joint);
   TN_TRY(train_as, passes_of(options, "train_as"));
@@ -243,8 +254,14 @@ bool Settings::is_computed_by(tn_ctx* ctx, std::string_view id) const {
   return std::find(words.begin(), words.end(), precision) != words.end();
 }
 
+bool Settings::has_option(tn_ctx* ctx, std::string_view backend, std::string_view name) {
+  const json found = backend_named(ctx, backend);
+  const json::json_pointer options("/schema/properties");
+  return found.is_object() && found.contains(options) && found[options].contains(name);
+}
+
 std::string Settings::plan_options(bool in_precision) const {
-  json options = json::object();
+  json options = json::parse(backend_options);
   if (!backends.empty()) options["backend"] = backends;
   if (threads > 0) options["threads"] = threads;
   if (in_precision && precision != "fp32") options["precision"] = precision;

@@ -49,6 +49,7 @@ struct Settings {
   std::vector<PassChoice> joint;
   std::vector<std::string> backends;  // as they were given; empty: the machine's best
   int64_t threads = 0;
+  std::string backend_options = "{}";  // of the backend's own
   MetricChoice metric;
   std::vector<PassChoice> train_as, validate_as;
   uint64_t patience = 0;  // 0: no early stopping
@@ -68,6 +69,8 @@ struct Settings {
   std::string plan_options(bool in_precision) const;
   // Whether the backend computes in this precision by itself, on a graph in float32.
   bool is_computed_by(tn_ctx* ctx, std::string_view backend) const;
+  // Whether plans of the backend have an option of this name.
+  static bool has_option(tn_ctx* ctx, std::string_view backend, std::string_view name);
 };
 
 }  // namespace tenon::trainer

@@ -150,6 +150,22 @@ Status Stepper::check_shared_states() const {
   return {};
 }
 
+void Stepper::follow(const std::set<std::string>& decisions) {
+  if (decisions.empty()) return;
+  decisions_ = decisions;
+  nlohmann::json options = nlohmann::json::parse(options_);
+  options[kDecisions] = decisions;
+  options_ = options.dump();
+}
+
+void Stepper::note_decisions() {
+  const nlohmann::json plan = nlohmann::json::parse(now().plan.describe(), nullptr, false);
+  if (!plan.is_object()) return;
+  for (const nlohmann::json& part : plan.value("partitions", nlohmann::json::array()))
+    for (const nlohmann::json& line : part.value(kDecisions, nlohmann::json::array()))
+      if (line.is_string()) decisions_.insert(line);
+}
+
 Status Stepper::compile_now(std::span<const DLTensor> inputs) {
   if (now().is_compiled) return {};
   auto began = std::chrono::steady_clock::now();
@@ -159,6 +175,7 @@ Status Stepper::compile_now(std::span<const DLTensor> inputs) {
   TN_CHECK(Status(services.eval->prepare(now().plan.raw(), shown.data(), shown.size())));
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   now().is_compiled = true;
+  note_decisions();
   compile_seconds_ += took.count();
   ++compiled_;
   return {};

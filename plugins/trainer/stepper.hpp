@@ -8,6 +8,8 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "tenon/sdk/plan.hpp"
 
@@ -34,6 +36,13 @@ class Stepper {
   // options: of the plans, a JSON object. most_shapes: that are kept, at least 1.
   Stepper(const Recipe& recipe, std::string options, uint64_t most_shapes)
       : recipe_(&recipe), options_(std::move(options)), most_shapes_(most_shapes) {}
+
+  // What backends decided as they compiled steps and may decide otherwise on another machine or
+  // day: lines that plans report under this name, and take as an option of it. A run that follows
+  // those of an earlier one has the same steps to the last bit.
+  static constexpr const char* kDecisions = "choices";
+  const std::set<std::string>& decisions() const { return decisions_; }
+  void follow(const std::set<std::string>& decisions);  // before the first use
 
   // Builds and compiles the step for batches of these sizes, where none is kept.
   Status use(StepSizes sizes, const Cancel& cancel);
@@ -73,12 +82,14 @@ class Stepper {
   Status start(StepSizes sizes, const Cancel& cancel);
   // For inputs like these, where that is not done.
   Status compile_now(std::span<const DLTensor> inputs);
+  void note_decisions();
 
   const Recipe* recipe_;
   std::string options_;
   uint64_t most_shapes_;
   std::map<std::string, Type> states_;  // of the step that leaves no layer out
   LayerDraws layers_;
+  std::set<std::string> decisions_;
   double compile_seconds_ = 0;
   uint64_t compiled_ = 0;
   std::list<Kept> kept_;  // the one in use first

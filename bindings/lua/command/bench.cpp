@@ -53,7 +53,7 @@ std::string summary(const Json& result) {
     text += cat(peaks_text(result["peaks"]), "\n") +
             lua::table_text(result["layers"], {"name", "op", "backend", "kernel", "implementation",
                                                "ns", "share", "roofline"}) +
-            refusals_text(result["layers"]);
+            choices_text(result["layers"]);
   return text;
 }
 

@@ -13,8 +13,9 @@ Action declare_evaluate(CLI::App& app, const Tool& tool);
 Action declare_infer(CLI::App& app, const Tool& tool);
 Action declare_bench(CLI::App& app, const Tool& tool);
 Action declare_compare(CLI::App& app, const Tool& tool);
-// Below a table of layers: which implementations refused some of them, and why.
-std::string refusals_text(const Json& layers);
+// Below a table of layers: which implementations were chosen by measured times, and which refused
+// some of them and why.
+std::string choices_text(const Json& layers);
 Action declare_inspect(CLI::App& app, const Tool& tool);
 // Of `plugin`, which has commands of its own:
 void declare_plugin(CLI::App& app, Tool& tool);

@@ -88,7 +88,7 @@ std::string summary(const cxx::Model& model, const Json& all, bool layers) {
   if (all.contains("layers"))
     text += "\n" +
             lua::table_text(all["layers"], {"name", "op", "backend", "kernel", "implementation"}) +
-            refusals_text(all["layers"]);
+            choices_text(all["layers"]);
   if (all.contains("fallback_nodes") && !all["fallback_nodes"].empty())
     text += cat("\nnodes that fall back to reference:\n",
                 lua::table_text(all["fallback_nodes"], {"node", "op", "why"}));
@@ -140,11 +140,15 @@ std::string similarity_text(const Json& found) {
 
 }  // namespace
 
-std::string refusals_text(const Json& layers) {
-  const Json rows = cxx::refusals_of(layers);
-  if (rows.empty()) return {};
-  return cat("\nimplementations that refused layers:\n",
-             lua::table_text(rows, {"implementation", "layers", "first", "why"}));
+std::string choices_text(const Json& layers) {
+  std::string text;
+  if (const Json rows = cxx::measured_of(layers); !rows.empty())
+    text += cat("\nlayers whose implementation was chosen by measured times:\n",
+                lua::table_text(rows, {"implementation", "layers", "first", "measured"}));
+  if (const Json rows = cxx::refusals_of(layers); !rows.empty())
+    text += cat("\nimplementations that refused layers:\n",
+                lua::table_text(rows, {"implementation", "layers", "first", "why"}));
+  return text;
 }
 
 Action declare_inspect(CLI::App& app, const Tool& tool) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel_cache.hpp"
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +8,8 @@
 #include <optional>
 
 #include <unistd.h>
+
+#include "tenon/sdk/cache_folder.hpp"
 
 namespace tenon::cuda {
 namespace {
@@ -70,10 +71,7 @@ bool write_file(const fs::path& path, const std::string& content) {
 }  // namespace
 
 std::string KernelCache::default_folder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache && *cache) return (fs::path(cache) / "tenon" / "cuda").string();
-  const char* home = std::getenv("HOME");
-  return home && *home ? (fs::path(home) / ".cache" / "tenon" / "cuda").string() : "";
+  return user_cache_folder("cuda");
 }
 
 Result<std::string> KernelCache::get(const std::string& symbol,

@@ -10,6 +10,10 @@
 //
 // An offer changes nothing but what costs nothing (views): steps are added when it is built. So the
 // reason of each refusal is known without an exception, and nothing of a refused one is left.
+//
+// Which of several that apply is the fastest is a rule of each offer: it is accepted_unless a sweep
+// says that another one takes less time. Rows marked kRival are those whose
+// order such rules decide; with a chooser (lowering/chooser.hpp) measured times do (rivals.hpp).
 
 #include <algorithm>
 #include <cassert>
@@ -20,6 +24,7 @@
 #include <utility>
 
 #include "lowering/lowering.hpp"
+#include "rivals.hpp"
 
 namespace tenon::onednn {
 
@@ -27,6 +32,8 @@ namespace tenon::onednn {
 struct Offer {
   std::string why_not;          // empty: it applies
   std::function<void()> build;  // adds its steps, sets the views of results, marks what it took
+  bool is_asked_for = false;    // by an option: it has no rivals
+  std::string traits = {};      // of the weights' numbers, that its time depends on
 };
 inline Offer refused(std::string why) {
   return {std::move(why), {}};
@@ -34,11 +41,21 @@ inline Offer refused(std::string why) {
 inline Offer accepted(std::function<void()> build) {
   return {{}, std::move(build)};
 }
+inline Offer asked_for(std::function<void()> build) {
+  return {{}, std::move(build), true};
+}
+// It applies, but where there is a reason, which is a rule of sweeps, another one is faster.
+inline Offer accepted_unless(std::string why_slower, std::function<void()> build) {
+  return {std::move(why_slower), std::move(build)};
+}
+
+constexpr bool kRival = true;
 
 template <class Site>
 struct Implementation {
   const char* name;
   Offer (*offer)(const Site&);
+  bool is_rival = false;
 };
 
 using Names = std::set<std::string, std::less<>>;
@@ -65,17 +82,48 @@ inline bool is_left_out(const Lowering& lowering, const char* implementation) {
   return std::find(without.begin(), without.end(), implementation) != without.end();
 }
 
+template <class Site>
+Offer offer_of(const Lowering& lowering, const Site& site, const Implementation<Site>& each) {
+  return is_left_out(lowering, each.name) ? refused(kLeftOut) : each.offer(site);
+}
+
+// The rivals of list[ruled] that apply, as rules see them or not, behind that one itself.
+template <class Site>
+std::vector<Rival> rivals_of(Lowering& lowering,
+                             const Site& site,
+                             std::span<const Implementation<Site>> list,
+                             size_t ruled) {
+  std::vector<Rival> rivals;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (!list[i].is_rival) continue;
+    const Offer offer = offer_of(lowering, site, list[i]);
+    if (!offer.build) continue;
+    // Made anew: an offer is built once.
+    const auto build = [&lowering, &site, &each = list[i]] {
+      lowering.choice().implementation = each.name;
+      offer_of(lowering, site, each).build();
+    };
+    rivals.insert(i == ruled ? rivals.begin() : rivals.end(), {list[i].name, offer.traits, build});
+  }
+  return rivals;
+}
+
 // Throws CompileError with all reasons where none applies. An implementation may have a list of its
 // own, from which it chooses when it is built: then that one's name and refusals count as well.
 template <class Site>
 void choose(Lowering& lowering, const Site& site, std::span<const Implementation<Site>> list) {
   Choice& choice = lowering.choice();
   check_listed(list);
-  for (const Implementation<Site>& each : list) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Implementation<Site>& each = list[i];
     [[maybe_unused]] const size_t n_steps = lowering.plan().steps.size();
-    Offer offer = is_left_out(lowering, each.name) ? refused(kLeftOut) : each.offer(site);
+    Offer offer = offer_of(lowering, site, each);
     assert(lowering.plan().steps.size() == n_steps);
     if (offer.why_not.empty()) {
+      if (each.is_rival && !offer.is_asked_for && lowering.options().chooser != nullptr) {
+        const std::vector<Rival> rivals = rivals_of(lowering, site, list, i);
+        if (rivals.size() > 1) return build_fastest(lowering, rivals);
+      }
       choice.implementation = each.name;
       return offer.build();
     }

@@ -12,11 +12,16 @@ namespace tenon::onednn {
 namespace {
 
 constexpr Implementation<ConvSite> kConv[] = {
-    {"binary", offer_binary_conv},    {"winograd", offer_winograd},
-    {"sparse", offer_sparse_conv},    {"int8 depthwise", offer_depthwise},
-    {"filter", offer_filter},         {"amx planes", offer_tile_planes},
-    {"amx windows", offer_tile_taps}, {"amx", offer_tile_conv},
-    {"int8 gemm", offer_int8_conv},   {"onednn", offer_onednn_conv},
+    {"binary", offer_binary_conv},
+    {"winograd", offer_winograd, kRival},
+    {"sparse", offer_sparse_conv, kRival},
+    {"int8 depthwise", offer_depthwise, kRival},
+    {"filter", offer_filter, kRival},
+    {"amx planes", offer_tile_planes, kRival},
+    {"amx windows", offer_tile_taps, kRival},
+    {"amx", offer_tile_conv, kRival},
+    {"int8 gemm", offer_int8_conv},
+    {"onednn", offer_onednn_conv, kRival},
 };
 
 }  // namespace

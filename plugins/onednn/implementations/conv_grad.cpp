@@ -46,11 +46,15 @@ class WeightGrad {
   // of one pixel with few places; else it is as fast or faster, as the patches cost it nothing.
   std::string why_not_as_product() const {
     if (groups_ != 1 || x_.dims.size() > 4) return "groups, or more than two spatial axes";
-    bool is_strided = std::any_of(window_.strides.begin(), window_.strides.end(),
-                                  [](int64_t stride) { return stride > 1; });
-    bool is_pixel = result_.count() == result_.dims[0] * result_.dims[1];
     if (!is_same_image() && places() * patch() * kernels::element_bytes(x_.type) > kMostPatchBytes)
       return "patches of more than 32 MiB";
+    return {};
+  }
+
+  std::string why_slower_as_product() const {
+    const bool is_strided = std::any_of(window_.strides.begin(), window_.strides.end(),
+                                        [](int64_t stride) { return stride > 1; });
+    const bool is_pixel = result_.count() == result_.dims[0] * result_.dims[1];
     const bool pays = is_pixel
                           ? x_.type == ElementType::kBf16 && (is_strided || places() <= kFewPlaces)
                           : dy_.dims.back() <= (is_strided ? kNarrow : kVeryNarrow);
@@ -199,7 +203,8 @@ class WeightGrad {
 Offer offer_product(const ConvGradSite& site) {
   WeightGrad grad(site);
   if (std::string why = grad.why_not_as_product(); !why.empty()) return refused(std::move(why));
-  return accepted([grad]() mutable { grad.lower_as_product(); });
+  return accepted_unless(grad.why_slower_as_product(),
+                         [grad]() mutable { grad.lower_as_product(); });
 }
 
 Offer offer_primitive(const ConvGradSite& site) {
@@ -207,9 +212,9 @@ Offer offer_primitive(const ConvGradSite& site) {
 }
 
 constexpr Implementation<ConvGradSite> kConvWeightGrad[] = {
-    {"winograd", offer_winograd_weight_grad},
-    {"product of patches", offer_product},
-    {"onednn", offer_primitive},
+    {"winograd", offer_winograd_weight_grad, kRival},
+    {"product of patches", offer_product, kRival},
+    {"onednn", offer_primitive, kRival},
 };
 
 }  // namespace

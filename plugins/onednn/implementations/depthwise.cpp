@@ -42,8 +42,12 @@ class DepthwiseBuilder {
     if (epilogue_.norm != kNone) return "a BatchNormalization is folded into the weights";
     bool is_bytes = epilogue_.quant && kernels::element_bytes(epilogue_.quant_type) == 1;
     if (!is_bytes) return "the result is not quantized to 8 bits";
-    if (!find_ops()) return "what stands in front of the rounding has operands, or is unknown";
-    return fills_blocks(src[1]) ? "" : "channels that fill too little of blocks of 32";
+    return find_ops() ? "" : "what stands in front of the rounding has operands, or is unknown";
+  }
+
+  std::string why_slower() const {
+    const int64_t channels = lowering_.graph().values[node_.inputs[0]].dims[1];
+    return fills_blocks(channels) ? "" : "channels that fill too little of blocks of 32";
   }
 
   void build() {
@@ -197,7 +201,8 @@ Offer offer_depthwise(const ConvSite& site) {
   if (!site.int8.runs) return refused("the operands are not both quantized to 8 bits");
   DepthwiseBuilder builder(site.lowering, site.index, site.epilogue);
   if (std::string why = builder.why_not(); !why.empty()) return refused(std::move(why));
-  return accepted([builder]() mutable { builder.build(); });
+  std::string slow = builder.why_slower();
+  return accepted_unless(std::move(slow), [builder]() mutable { builder.build(); });
 }
 
 }  // namespace tenon::onednn

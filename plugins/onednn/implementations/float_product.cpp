@@ -103,6 +103,17 @@ bool has_elementary_function(const GemmEpilogue& finish) {
   });
 }
 
+// Empty: it is faster than oneDNN.
+std::string why_slower(const GemmStep& step, const GemmEpilogue& finish) {
+  if (step.args.m > most_rows())
+    return "more than " + std::to_string(most_rows()) + " rows, for which oneDNN is faster";
+  // A GELU takes a tenth of the time of MiniLM's products (bench_onednn_float); oneDNN's is
+  // shorter.
+  const bool has_slow_ending =
+      best_level() == kernels::Level::kAvx512 && has_elementary_function(finish);
+  return has_slow_ending ? "oneDNN is faster at the activation behind it" : "";
+}
+
 std::string why_not_operands(const ProductSite& site) {
   const Lowering& lowering = site.lowering;
   if (site.product.transpose_a) return "the first operand is transposed";
@@ -137,14 +148,8 @@ Offer offer_float_product(const ProductSite& site) {
   GemmEpilogue finish = finish_of(lowering, step, site.epilogue);
   if (finish.epilogue.nodes.size() < site.epilogue.nodes.size())
     return refused("the kernel does not take along what follows");
-  if (step.args.m > most_rows())
-    return refused("more than " + std::to_string(most_rows()) +
-                   " rows, for which oneDNN is faster");
-  // A GELU takes a tenth of the time of MiniLM's products (bench_onednn_float); oneDNN's is
-  // shorter.
-  if (best_level() == kernels::Level::kAvx512 && has_elementary_function(finish))
-    return refused("oneDNN is faster at the activation behind it");
-  return accepted(
+  return accepted_unless(
+      why_slower(step, finish),
       [&site, step, finish, k_stride = b.strides[k_axis], n_stride = b.strides[n_axis]]() mutable {
         step.src = site.lowering.read_row_major(site.product.a, ElementType::kF32);
         StepBuilder(site.lowering, std::move(step), std::move(finish)).build(k_stride, n_stride);

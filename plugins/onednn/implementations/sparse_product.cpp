@@ -4,6 +4,7 @@
 
 #include "sparse_product.hpp"
 
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <new>
@@ -172,11 +173,20 @@ SparseCounts counts_of(Lowering& lowering, const SparseWeights& weights) {
   return *static_cast<const SparseCounts*>(counts.get());
 }
 
+// By the option, or by the rule of the sweeps.
+Offer offered(const Lowering& lowering, const SparseStep& made, std::function<void()> build) {
+  if (lowering.options().sparse == SparseUse::kAll) return asked_for(std::move(build));
+  Offer offer = accepted_unless(
+      why_slower_sparse(lowering, made.weights, made.form, made.step.args.m), std::move(build));
+  offer.traits = traits_of(made.form);
+  return offer;
+}
+
 // The step with the best form of its weights, or why there is none.
 std::string finish_step(Lowering& lowering, SparseStep* made) {
   const SparseWeights& weights = made->weights;
   made->form = cheapest_form(weights, counts_of(lowering, weights), made->step.args.m);
-  return why_not_sparse(lowering, made->weights, made->form, made->step.args.m);
+  return why_not_sparse(made->weights, made->form);
 }
 
 // A window of one pixel without padding, on images of at most two axes.
@@ -218,7 +228,7 @@ Offer offer_sparse_conv(const ConvSite& site) {
   }
   if (std::string why = finish_step(lowering, made.get()); !why.empty())
     return refused(std::move(why));
-  return accepted([&site, made] {
+  return offered(lowering, *made, [&site, made] {
     const int value = site.node().inputs[0];
     const View& found = site.lowering.view(value);
     made->step.src = holds_quantized(found)
@@ -255,7 +265,7 @@ Offer offer_sparse_product(const ProductSite& site) {
   made->rows.stride = step.args.k;
   if (std::string why = finish_step(lowering, made.get()); !why.empty())
     return refused(std::move(why));
-  return accepted([&site, made] {
+  return offered(lowering, *made, [&site, made] {
     const int value = site.product.a;
     const View& found = site.lowering.view(value);
     made->step.src =

@@ -31,10 +31,14 @@ SparseForm cheapest_form(const kernels::SparseWeights& weights,
                          const SparseCounts& counts,
                          int64_t m);
 
-// Why weights in this form are not multiplied so; empty: they are.
-std::string why_not_sparse(const Lowering& lowering,
-                           const kernels::SparseWeights& weights,
-                           const SparseForm& form,
-                           int64_t m);
+// Why weights in this form cannot be multiplied so, or have too few zeros for it; empty: they can.
+std::string why_not_sparse(const kernels::SparseWeights& weights, const SparseForm& form);
+// By the sweeps; empty: it is faster than a dense product.
+std::string why_slower_sparse(const Lowering& lowering,
+                              const kernels::SparseWeights& weights,
+                              const SparseForm& form,
+                              int64_t m);
+// What the time depends on beside the shape.
+std::string traits_of(const SparseForm& form);
 
 }  // namespace tenon::onednn

@@ -75,11 +75,12 @@ const Limit& limit_of(const Lowering& lowering, const SparseWeights& weights) {
   return kReals;
 }
 
-// Empty: it is faster.
-std::string why_slower(const Lowering& lowering,
-                       const SparseWeights& weights,
-                       const SparseForm& form,
-                       int64_t m) {
+}  // namespace
+
+std::string why_slower_sparse(const Lowering& lowering,
+                              const SparseWeights& weights,
+                              const SparseForm& form,
+                              int64_t m) {
   const bool is_f32 = !weights.are_quantized && lowering.real_type() == ElementType::kF32;
   if (m < kFewRows && (form.width < kernels::kSparsePanel || !is_f32))
     return is_f32 ? "fewer than 32 rows, and zeros in no blocks of 16 columns"
@@ -93,8 +94,6 @@ std::string why_slower(const Lowering& lowering,
   return percent(1 - form.share) + " of what is multiplied are zeros: dense is faster until " +
          percent(1 - most) + " are, or more where they stand in blocks";
 }
-
-}  // namespace
 
 SparseCounts count_nonzero(const SparseWeights& weights) {
   SparseCounts counts;
@@ -122,16 +121,16 @@ SparseForm cheapest_form(const SparseWeights& weights, const SparseCounts& count
   return best;
 }
 
-std::string why_not_sparse(const Lowering& lowering,
-                           const SparseWeights& weights,
-                           const SparseForm& form,
-                           int64_t m) {
-  const SparseUse use = lowering.options().sparse;
+std::string why_not_sparse(const SparseWeights& weights, const SparseForm& form) {
   if (kernels::sparse_steps(weights.k, weights.are_quantized) > kernels::kMostSparseSteps)
     return "sums of more than 65535 steps";
   if (form.n_blocks == 0 && form.share > 0)
     return percent(1 - form.share) + " of the weights are zeros: too few to leave out";
-  return use == SparseUse::kAll ? std::string() : why_slower(lowering, weights, form, m);
+  return {};
+}
+
+std::string traits_of(const SparseForm& form) {
+  return percent(form.share) + " in blocks of " + std::to_string(form.width);
 }
 
 }  // namespace tenon::onednn

@@ -177,8 +177,8 @@ Offer offer_symmetric_product(const ProductSite& site) {
                  !b.is_quantized() && a.dims == other.dims && a.strides == other.strides;
   bool is_matrix = a.strides[0] == 1 || a.strides[1] == 1;
   if (!is_same || !is_matrix) return refused(kOther);
-  if (!pays_to_halve(a.dims[0], a.dims[1])) return refused("too small for halves to pay");
-  return accepted([&site] {
+  const bool pays = pays_to_halve(a.dims[0], a.dims[1]);
+  return accepted_unless(pays ? "" : "too small for halves to pay", [&site] {
     const Product& p = site.product;
     View read = site.lowering.read(p.a, site.lowering.real_type(), site.lowering.view(p.a).strides);
     SymmetricBuilder(site.lowering, p.node, p.transpose_a ? transposed(read) : read).build();

@@ -56,8 +56,7 @@ std::optional<WinogradShape> shape_of(const Node& node,
 
 // Measured by bench_onednn_winograd.
 std::string why_too_small(const WinogradShape& s) {
-  if (s.in % 16 != 0 || s.out % 16 != 0 || std::min(s.in, s.out) < kLeastChannels)
-    return "fewer than 64 channels, or no multiple of 16";
+  if (std::min(s.in, s.out) < kLeastChannels) return "fewer than 64 channels";
   if (s.tiles() < kLeastTiles) return "fewer than 256 tiles of 2x2";
   if (std::min(s.out_height, s.out_width) < kLeastExtent) return "an image of less than 4 pixels";
   return {};
@@ -67,8 +66,7 @@ std::string why_too_small(const WinogradShape& s) {
 // (`tenon bench --layers`), and by bench_onednn_winograd with `kept`.
 std::string why_too_small_kept(const WinogradShape& s) {
   const int64_t channels = std::min(s.in, s.out);
-  if (s.in % 16 != 0 || s.out % 16 != 0 || channels < kLeastKeptChannels)
-    return "fewer than 32 channels, or no multiple of 16";
+  if (channels < kLeastKeptChannels) return "fewer than 32 channels";
   const int64_t pixels = s.images * s.out_height * s.out_width;
   if (pixels >= kManyPixels) return {};
   if (pixels < kFewPixels || channels < kManyChannels) return "a small image";
@@ -76,9 +74,9 @@ std::string why_too_small_kept(const WinogradShape& s) {
   return share < kLeastShare ? "a small image with odd sides" : "";
 }
 
-std::string why_slower(const Lowering& lowering,
-                       const std::optional<WinogradShape>& shape,
-                       bool is_kept) {
+std::string why_refused(const Lowering& lowering,
+                        const std::optional<WinogradShape>& shape,
+                        bool is_kept) {
   const WinogradUse use = lowering.options().winograd;
   const ElementType type = lowering.real_type();
   if (!shape) return "no window of 3x3 with stride 1 over one group";
@@ -88,7 +86,11 @@ std::string why_slower(const Lowering& lowering,
   if (use == WinogradUse::kAuto && !is_kept && type != ElementType::kBf16)
     return "winograd=auto takes computed weights in bf16 only";
   if (!Winograd::is_fast(type, best_level())) return "not fast on this CPU";
-  return is_kept ? why_too_small_kept(*shape) : why_too_small(*shape);
+  return shape->in % 16 != 0 || shape->out % 16 != 0 ? "channels that are no multiple of 16" : "";
+}
+
+std::string why_slower(const WinogradShape& shape, bool is_kept) {
+  return is_kept ? why_too_small_kept(shape) : why_too_small(shape);
 }
 
 // The convolution whose result is the gradient of this one's source.
@@ -253,20 +255,21 @@ Offer offer(const ConvSite& site, const std::optional<WinogradShape>& shape, boo
   const View& weights = lowering.view(site.node().inputs[1]);
   if (!holds_floats(weights)) return refused("weights are no floating-point numbers");
   const bool is_kept = lowering.is_constant_view(weights);
-  if (std::string why = why_slower(lowering, shape, is_kept); !why.empty())
+  if (std::string why = why_refused(lowering, shape, is_kept); !why.empty())
     return refused(std::move(why));
   if (site.epilogue.norm != kNone)
     return refused("a BatchNormalization is folded into the weights");
   std::optional<Ending> ending = ending_of(lowering, site.epilogue);
-  if (!ending && is_kept && shape->in < kLeastInAlone)
-    return refused("the epilogue would be a step of its own");
+  std::string slow = why_slower(*shape, is_kept);
+  if (slow.empty() && !ending && is_kept && shape->in < kLeastInAlone)
+    slow = "the epilogue would be a step of its own";
   const Epilogue& epilogue = ending ? site.epilogue : site.alone;
   if (lowering.stored_type(epilogue.result) != lowering.real_type())
     return refused("the result is small and stays in f32");
-  return accepted(
-      [&site, &epilogue, shape = *shape, is_transposed, ending = ending.value_or(Ending{})] {
-        Convolution(site, shape, is_transposed).lower(epilogue, ending);
-      });
+  return accepted_unless(std::move(slow), [&site, &epilogue, shape = *shape, is_transposed,
+                                           ending = ending.value_or(Ending{})] {
+    Convolution(site, shape, is_transposed).lower(epilogue, ending);
+  });
 }
 
 }  // namespace
@@ -322,9 +325,10 @@ Offer offer_winograd_weight_grad(const ConvGradSite& site) {
   const Node& node = site.node();
   const auto shape = shape_of(node, site.dims(node.inputs[0]), site.dims(node.inputs[1]),
                               site.dims(node.outputs[0]));
-  if (std::string why = why_slower(site.lowering, shape, false); !why.empty())
+  if (std::string why = why_refused(site.lowering, shape, false); !why.empty())
     return refused(std::move(why));
-  return accepted([&site, shape = *shape] { build_weight_grad(site, shape); });
+  return accepted_unless(why_slower(*shape, false),
+                         [&site, shape = *shape] { build_weight_grad(site, shape); });
 }
 
 }  // namespace tenon::onednn

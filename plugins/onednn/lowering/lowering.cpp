@@ -25,12 +25,7 @@ Plan Lowering::run() {
   place_inputs_and_constants();
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     if (node_done_[i]) continue;
-    const Node& node = graph_.nodes[i];
-    const Handler* handler = find_handler(node.op);
-    if (handler == nullptr) throw CompileError(node.name + ": no handler for " + node.op);
-    node_done_[i] = true;
-    if (makes_nothing(node)) continue;
-    lower(static_cast<int>(i), *handler);
+    lower(static_cast<int>(i));
     if (options_.has_packed) report_packed(static_cast<int>(i));
   }
   place_outputs();
@@ -39,15 +34,42 @@ Plan Lowering::run() {
   return std::move(plan_);
 }
 
-void Lowering::lower(int node, const Handler& handler) {
+void Lowering::lower(int index) {
+  const Node& node = graph_.nodes[static_cast<size_t>(index)];
+  const Handler* handler = find_handler(node.op);
+  if (handler == nullptr) throw CompileError(node.name + ": no handler for " + node.op);
+  mark_done(index);
+  if (makes_nothing(node)) return;
   const size_t begin = plan_.steps.size();
+  node_ = index;
   choice_ = std::make_shared<Choice>();
-  handler.lower(*this, node);
+  handler->lower(*this, index);
   const bool has_choice = !choice_->implementation.empty();
   for (size_t i = begin; i < plan_.steps.size(); ++i) {
-    plan_.steps[i].op = graph_.nodes[static_cast<size_t>(node)].op;
+    plan_.steps[i].op = node.op;
     if (has_choice) plan_.steps[i].choice = choice_;
   }
+}
+
+Lowering::Mark Lowering::begin_trial() {
+  return {*this, *choice_, std::exchange(options_.chooser, nullptr)};
+}
+
+void Lowering::end_trial(Mark mark) {
+  static_cast<LoweringProgress&>(*this) = std::move(mark.progress);
+  *choice_ = std::move(mark.choice);
+  options_.chooser = mark.chooser;
+}
+
+Plan Lowering::steps_since(const Mark& mark) const {
+  Plan part;
+  part.buffers = plan_.buffers;
+  for (Buffer& buffer : part.buffers)
+    if (buffer.kind != Buffer::Kind::kConstant) buffer.kind = Buffer::Kind::kArena;
+  part.steps.assign(plan_.steps.begin() + static_cast<ptrdiff_t>(mark.progress.plan_.steps.size()),
+                    plan_.steps.end());
+  part.is_read = buffers_in_use(part);
+  return part;
 }
 
 void Lowering::report_packed(int node) {
@@ -166,7 +188,7 @@ View Lowering::make(int value, ElementType type, const Dims& strides, kernels::Q
 }
 
 View Lowering::read(int value, ElementType type, const Dims& strides) {
-  State& state = states_[value];
+  ValueViews& state = states_[value];
   auto matches = [&](const View& v) {
     return v.type == type && !v.is_quantized() && same_strides(v.dims, v.strides, strides);
   };

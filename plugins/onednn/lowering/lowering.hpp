@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "chooser.hpp"
 #include "cpu.hpp"
 #include "graph/graph.hpp"
 #include "loop_invariants.hpp"
@@ -41,6 +42,7 @@ struct CompileOptions {
   SparseUse sparse = SparseUse::kAuto;
   int threads = 1;
   std::vector<std::string> without = {};  // implementations that no node may choose
+  Chooser* chooser = nullptr;             // between rivals; nullptr: the rules are
   // Whether a state's new value may replace the old one before the last step.
   bool replaces_states = true;
   // Of a loop's body: how many inputs, the last ones, are the same in each iteration.
@@ -67,16 +69,34 @@ struct ConcatRoom {
   int64_t filled = 0;            // indices of the axis
 };
 
-class Lowering {
+// Where a value is, and where it is as well, in other types or layouts.
+struct ValueViews {
+  View primary;
+  std::vector<View> others;
+};
+
+// All that changes while nodes are lowered, so that it can be put back.
+struct LoweringProgress {
+  Plan plan_ = {};
+  std::vector<ValueViews> states_;
+  std::vector<bool> node_done_;
+  std::shared_ptr<Choice> choice_ = {};
+  int node_ = kNone;  // that is being lowered
+  std::map<std::pair<int, std::string>, Place> kept_ = {};
+  std::vector<ConcatRoom> concat_rooms_ = {};
+  Invariants invariants_;
+};
+
+class Lowering : LoweringProgress {
  public:
   static constexpr int64_t kSmallTensor = 16384;
   Lowering(const Graph& graph, const CompileOptions& options, WeightStore& store)
-      : graph_(graph),
+      : LoweringProgress{.states_ = std::vector<ValueViews>(graph.values.size()),
+                         .node_done_ = std::vector<bool>(graph.nodes.size(), false),
+                         .invariants_ = Invariants(options.n_captured)},
+        graph_(graph),
         options_(options),
-        store_(store, options_.identify),
-        states_(graph.values.size()),
-        node_done_(graph.nodes.size(), false),
-        invariants_(options_.n_captured) {
+        store_(store, options_.identify) {
     options_.bf16 = options_.bf16 && computes_in_bf16();
     plan_.real_type = real_type();
   }
@@ -148,6 +168,11 @@ class Lowering {
   // ---- nodes ----
   void mark_done(int node) { node_done_[node] = true; }
   bool is_done(int node) const { return node_done_[node]; }
+  const std::vector<bool>& done() const { return node_done_; }
+  // The one whose handler runs.
+  int node() const { return node_; }
+  // Runs the handler of a node that is not done; all that it reads is available.
+  void lower(int node);
 
   // What a forward step leaves for the backward step of the same value: statistics, places of
   // maxima. nullptr: nothing of this name.
@@ -163,6 +188,18 @@ class Lowering {
   // How the node that is being lowered is computed; implementations/choice.hpp fills it in.
   Choice& choice() { return *choice_; }
   const std::vector<std::string>& without() const { return options_.without; }
+
+  // ---- trials (implementations/rivals) ----
+  // Nothing that is lowered between the two is left; while a trial lasts, rules choose.
+  struct Mark {
+    LoweringProgress progress;
+    Choice choice;
+    Chooser* chooser;
+  };
+  Mark begin_trial();
+  void end_trial(Mark mark);
+  // The steps since the mark, as a plan whose only memory is constants and the arena.
+  Plan steps_since(const Mark& mark) const;
 
   // ---- steps ----
   void add_step(Step step) {
@@ -190,12 +227,7 @@ class Lowering {
   void add_copy(const std::string& name, const View& from, const View& to);
 
  private:
-  struct State {
-    View primary;
-    std::vector<View> others;  // the same value in other types or layouts
-  };
   bool makes_nothing(const Node& node);
-  void lower(int node, const Handler& handler);
   void report_packed(int node);
   bool is_needed_after(const void* data, int node) const;
   void place_inputs_and_constants();
@@ -207,13 +239,6 @@ class Lowering {
   const Graph& graph_;
   CompileOptions options_;
   Weights store_;
-  Plan plan_;
-  std::vector<State> states_;
-  std::vector<bool> node_done_;
-  std::shared_ptr<Choice> choice_;
-  std::map<std::pair<int, std::string>, Place> kept_;
-  std::vector<ConcatRoom> concat_rooms_;
-  Invariants invariants_;
 };
 
 inline Place place_of(const View& view) {

@@ -106,17 +106,22 @@ View Lowering::dequantized_constant(const View& constant) {
   return make_constant(ElementType::kF32, constant.dims, data);
 }
 
-// What only made another constant (folded or dequantised weights that were then packed) goes.
-void Lowering::drop_unused_constants() {
-  std::vector<bool>& is_used = plan_.is_read;
-  is_used.assign(plan_.buffers.size(), false);
-  for (const Step& step : plan_.steps) {
+std::vector<bool> buffers_in_use(const Plan& plan) {
+  std::vector<bool> is_used(plan.buffers.size(), false);
+  for (const Step& step : plan.steps) {
     for (const Argument& a : step.arguments)
       is_used[static_cast<size_t>(a.place.buffer)] = true;
     for (const Place& place : step.places) {
       if (place.buffer != kNone) is_used[static_cast<size_t>(place.buffer)] = true;
     }
   }
+  return is_used;
+}
+
+// What only made another constant (folded or dequantised weights that were then packed) goes.
+void Lowering::drop_unused_constants() {
+  plan_.is_read = buffers_in_use(plan_);
+  const std::vector<bool>& is_used = plan_.is_read;
   plan_.packed_bytes = 0;
   for (size_t i = 0; i < plan_.buffers.size(); ++i) {
     Buffer& buffer = plan_.buffers[i];

@@ -54,9 +54,20 @@ struct Refusal {
 };
 constexpr const char* kLeftOut = "the option `without` names it";
 
+// What a run of a node took in an implementation that was measured.
+struct Timed {
+  std::string implementation;
+  int64_t ns = 0;
+};
+
 struct Choice {
   std::string implementation;
   std::vector<Refusal> refusals;
+  // Of a node that has rivals (implementations/rivals): under which key the decision is kept, for
+  // which of them it is, and the times that decided; without times the rules did.
+  std::string key = {};
+  std::string decided = {};
+  std::vector<Timed> measured = {};
 };
 
 class Executable;
@@ -138,6 +149,8 @@ struct Plan {
   }
 };
 
+// By buffer: whether an argument or a place of a step is in it.
+std::vector<bool> buffers_in_use(const Plan& plan);
 // From the first step that touches each buffer to the last; what the prologue makes, to the end.
 backend::Lives lives_of(const Plan& plan);
 // Gives every arena buffer an offset over the steps that use it. Throws CompileError.

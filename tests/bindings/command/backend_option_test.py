@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 from running import failed, tenon
 
@@ -51,3 +52,20 @@ def test_what_no_backend_takes_is_refused(tmp_path: Path) -> None:
     wrong = tenon(*command, "--backend-option", 'without=["filtre"]')
     failed(wrong, 1, "option without: expected some of ", "winograd", "got filtre")
     failed(tenon(*command, "--backend-option", "threads=1"), 2, "expected the flag --threads")
+
+
+def test_times_that_chose_an_implementation_are_printed(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    command = ("bench", one_conv(tmp_path), "--backend", "onednn", "--rounds", 1, "--layers")
+    options = ("choose=measured", "choose_ms=60000")
+    command += tuple(word for option in options for word in ("--backend-option", option))
+    layers = json.loads(tenon(*command, "--json").stdout)["layers"]
+    times = next((layer["measured"] for layer in layers if "measured" in layer), None)
+    if times is None:
+        pytest.skip("one implementation on this CPU")
+    assert {one["implementation"] for one in times} == {"winograd", "onednn"}
+    assert all(one["ns"] > 0 for one in times)
+    said = ", ".join(f"{one['implementation']} {(one['ns'] + 500) // 1000} us" for one in times)
+    printed = tenon(*command).stdout
+    assert "layers whose implementation was chosen by measured times" in printed
+    assert said in printed  # kept: the times of the first process

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a plan's layers run, and what refused to: backends say which implementation computes a layer
-// and why those that they prefer do not.
+// What a plan's layers run, and what refused to: backends say which implementation computes a
+// layer, why those that they prefer do not, and between which of them measured times decided.
+
+#include <map>
+#include <string>
+#include <vector>
 
 #include "tenon/cxx/plan.hpp"
 
@@ -18,6 +22,31 @@ inline Json planned_layers(const Json& described) {
     }
   }
   return layers;
+}
+
+// The layers between whose implementations times decided, those of equal times together: which one
+// computes them, the times of all ("winograd 554 us, onednn 990 us"), how many and the first.
+inline Json measured_of(const Json& layers) {
+  std::map<std::string, Json> rows;  // by times
+  std::vector<std::string> order;
+  for (const Json& layer : layers) {
+    std::string times;
+    for (const Json& one : layer.value("measured", Json::array()))
+      times += cat(times.empty() ? "" : ", ", one["implementation"].get<std::string>(), " ",
+                   (one["ns"].get<int64_t>() + 500) / 1000, " us");
+    if (times.empty()) continue;
+    const auto [row, is_new] =
+        rows.try_emplace(times, Json{{"implementation", layer["implementation"]},
+                                     {"measured", times},
+                                     {"layers", 0},
+                                     {"first", layer.value("name", "")}});
+    row->second["layers"] = row->second["layers"].get<int>() + 1;
+    if (is_new) order.push_back(times);
+  }
+  Json listed = Json::array();
+  for (const std::string& times : order)
+    listed.push_back(rows[times]);
+  return listed;
 }
 
 // Each implementation that refused layers, with the reason, how many there are and the first one.
