@@ -95,6 +95,7 @@ class PointwisePlan {
     ElementType type;
     Quant quant;
     int64_t strides[kPointwiseMaxRank];
+    int64_t run;       // so many elements lie one behind the other: of the innermost axes
     bool is_flat;      // contiguous over the whole iteration space
     bool is_scalar;    // one element for all of it
     bool is_periodic;  // depends on the innermost dimension only
@@ -112,6 +113,7 @@ class PointwisePlan {
   void choose_tile();
   int64_t fixed_floats() const;
   bool streams(const Edge& edge) const;
+  int64_t offset_of(const Edge& edge, int64_t at) const;
   bool has_code(const KernelTable& table) const;
   void store_outputs(const Frame& frame,
                      int64_t at,

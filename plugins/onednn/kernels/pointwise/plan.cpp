@@ -127,7 +127,7 @@ std::string PointwisePlan::lay_out(const PointwiseSpec& spec) {
       dims_[g] *= spec.dims[axis];
   }
   auto lay = [&](const PointwiseEdge& from) {
-    Edge edge{from.type, from.quant, {}, true, true, true, false, {Place::kTile, 0}};
+    Edge edge{from.type, from.quant, {}, 0, true, true, true, false, {Place::kTile, 0}};
     int64_t dense = 1;
     for (int64_t g = rank_ - 1; g >= 0; --g) {
       const uint64_t group = static_cast<uint64_t>(g);
@@ -136,6 +136,7 @@ std::string PointwisePlan::lay_out(const PointwiseSpec& spec) {
       edge.is_scalar = edge.is_scalar && (edge.strides[g] == 0 || count_ == 1);
       edge.is_periodic = edge.is_periodic && (g == rank_ - 1 || edge.strides[g] == 0);
       dense *= dims_[g];
+      if (edge.is_flat) edge.run = dense;
     }
     return edge;
   };

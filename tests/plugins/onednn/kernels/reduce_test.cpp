@@ -99,7 +99,8 @@ TEST_P(Reduce, TotalsOfShortRowsStandAlone) {
         reduce(context_, {static_cast<Reduction>(kind), {row.data()}, {&alone}, 1, k, 1});
         const float got = y[static_cast<uint64_t>(r)];
         EXPECT_EQ(std::isnan(got), r == 5) << kind << " of " << k;
-        if (r != 5) EXPECT_EQ(got, alone) << kind << " of " << k << ", row " << r;
+        if (r == 5) continue;
+        EXPECT_EQ(got, alone) << kind << " of " << k << ", row " << r;
       }
       EXPECT_EQ(y.back(), 7.0F);
     }
