@@ -62,18 +62,20 @@ auto with_join(Join join, const F& f) {
   }
 }
 
-template <Join kJoin, class T>
-const char* scatter_elements(const Scatter& s, const void* indices, const T* updates, T* out) {
+template <Join kJoin, class T, class I>
+const char* scatter_elements(const Scatter& s, const I* indices, const T* updates, T* out) {
   const auto axis = static_cast<size_t>(s.axis);
+  const int64_t extent = s.dims[axis];
+  const int64_t stride = s.strides[axis];
   const int64_t n = s.index_dims.back();
   const int64_t step = axis + 1 == s.dims.size() ? 0 : 1;  // from column to column
   for (int64_t row = 0, rows = element_count(s.index_dims) / std::max<int64_t>(1, n); row < rows;
        ++row) {
     T* begin = out + row_start(s.index_dims, s.strides, s.axis, row);
     for (int64_t i = 0; i < n; ++i) {
-      int64_t place = integer_at(indices, s.index_type, row * n + i);
-      if (!resolve_index(&place, s.dims[axis])) return outside_text();
-      T& to = begin[i * step + place * s.strides[axis]];
+      int64_t place = indices[row * n + i];
+      if (!resolve_index(&place, extent)) return outside_text();
+      T& to = begin[i * step + place * stride];
       to = joined<kJoin>(to, updates[row * n + i]);
     }
   }
@@ -134,8 +136,11 @@ void lower_elements(Lowering& lowering, int index, const Scatter& s, size_t byte
     copy_data(pointers, bytes);
     return kernels::visit(s.type, [&]<class T>() -> const char* {
       return with_join(s.join, [&]<Join kJoin>() {
-        return scatter_elements<kJoin>(s, pointers[1], static_cast<const T*>(pointers[2]),
-                                       static_cast<T*>(pointers[3]));
+        const T* updates = static_cast<const T*>(pointers[2]);
+        T* out = static_cast<T*>(pointers[3]);
+        if (s.index_type == ElementType::kI32)
+          return scatter_elements<kJoin>(s, static_cast<const int32_t*>(pointers[1]), updates, out);
+        return scatter_elements<kJoin>(s, static_cast<const int64_t*>(pointers[1]), updates, out);
       });
     });
   };
