@@ -141,6 +141,7 @@ class PointwisePlan {
                         bool is_direct) const;
   PointwiseOperand resolve(Operand operand, const PointwiseOperand* inputs, float* arena) const;
   void run_code(const Frame& frame, int64_t lo, int64_t hi) const;
+  void run_row(std::span<const void* const> sources, std::span<void* const> targets) const;
   void run_tiles(const Frame& frame, int64_t lo, int64_t hi) const;
   void load_constants_and_scalars(const Frame& frame, float* arena) const;
   PointwiseOperand load_input(const Frame& frame,
@@ -155,6 +156,8 @@ class PointwisePlan {
   static constexpr int64_t kMaxInputs = 64;
   static constexpr int64_t kArenaFloats = 12288;  // 48 KiB of stack per thread, about one L1
   static constexpr int64_t kSplatFloats = 16;     // a constant fills the widest register
+  // Elements that one thread takes at a time of a row that generated code runs over.
+  static constexpr int64_t kUnit = 4096;
 
   int64_t rank_ = 0;
   int64_t dims_[kPointwiseMaxRank] = {};
@@ -171,6 +174,7 @@ class PointwisePlan {
   std::shared_ptr<const code::PointwiseCode> generated_;
   std::string interpreted_because_;
   Level level_ = Level::kBaseline;  // of the generated code
+  bool is_one_row_ = false;  // generated code runs once over all of it
   bool in_tiles_ = false;           // generated code runs over tiles, and not where the edges lie
   int64_t code_tiles_ = 0;          // the first tile of those that it writes, one for each output
 };

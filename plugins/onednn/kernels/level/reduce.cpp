@@ -206,7 +206,7 @@ template <class R, class T>
   return total_of_each<R>(rows);
 }
 
-// Short rows: kLanes of them at a time. Those at the end of the source are computed in a copy, so
+// Short rows, and as many as lanes at least: kLanes of them at a time. Those at the end of the source are computed in a copy, so
 // that nothing behind it is read.
 template <class R, class From>
 void short_rows(const ReduceArgs& args, int64_t lo, int64_t hi) {
@@ -225,10 +225,10 @@ void short_rows(const ReduceArgs& args, int64_t lo, int64_t hi) {
     if (left >= wanted) {
       store(totals, totals_of_rows<R>(from.at(r * k, wanted), k, is_rest));
     } else {
-      T padded[kLanes * kLongestShortRow + kLanes] = {};
-      const int64_t there = n * k;
-      if (there > 0)
-        std::memcpy(padded, from.at(r * k, there), static_cast<uint64_t>(there) * sizeof(T));
+      T padded[kLanes * kLongestShortRow + kLanes];
+      const auto there = static_cast<uint64_t>(n * k) * sizeof(T);
+      if (there > 0) std::memcpy(padded, from.at(r * k, n * k), there);
+      std::memset(padded + n * k, 0, static_cast<uint64_t>(wanted - n * k) * sizeof(T));
       store(totals, totals_of_rows<R>(padded, k, is_rest));
     }
     for (int i = 0; i < kLanes; ++i)
@@ -268,7 +268,7 @@ Run by_type(ElementType type, Run f32, Run bf16, Run any) {
 
 void reduce_rows(const ReduceArgs& args, int64_t lo, int64_t hi) {
   const ReductionRow& row = kReductions[static_cast<int>(args.kind)];
-  if (args.k <= kLongestShortRow)
+  if (args.k <= kLongestShortRow && args.outer >= kLanes)
     return by_type(args.src.type, row.f32_short, row.bf16_short, row.any_short)(args, lo, hi);
   by_type(args.src.type, row.f32_rows, row.bf16_rows, row.any_rows)(args, lo, hi);
 }

@@ -218,6 +218,7 @@ bool PointwisePlan::needs_tiles() const {
 
 void PointwisePlan::generate(const Program& program, Level level) {
   generated_.reset();
+  is_one_row_ = false;
   level_ = level;
   in_tiles_ = needs_tiles();
   code_tiles_ = n_tiles_used_;
@@ -244,7 +245,9 @@ void PointwisePlan::generate(const Program& program, Level level) {
     targets.push_back(code_edge(edge, false));
   const code::Isa isa = level == Level::kAvx512 ? code::Isa::kAvx512 : code::Isa::kAvx2;
   generated_ = code::PointwiseCode::make(program, sources, targets, isa, &interpreted_because_);
-  if (generated_ != nullptr) n_tiles_used_ += n_outputs;
+  if (generated_ == nullptr) return;
+  n_tiles_used_ += n_outputs;
+  is_one_row_ = !in_tiles_ && count_ > 0 && rank_ == 1 && count_ <= kUnit;
 }
 
 std::string PointwisePlan::how() const {

@@ -15,8 +15,6 @@ namespace {
 
 // An output past this size would evict what the next node reads, and itself.
 constexpr int64_t kStreamBytes = int64_t{24} << 20;
-// Elements that one thread takes at a time of a row that generated code runs over.
-constexpr int64_t kUnit = 4096;
 
 }  // namespace
 
@@ -276,9 +274,21 @@ void PointwisePlan::run_units(const Context& context,
   run_tiles(frame, lo, hi);
 }
 
+// A step of a loop may be a few numbers: nothing is divided or looked up for it.
+void PointwisePlan::run_row(std::span<const void* const> sources,
+                            std::span<void* const> targets) const {
+  std::array<void*, code::PointwiseCode::kMostEdges> pointers;
+  void** next = pointers.data();
+  for (const void* source : sources)
+    *next++ = const_cast<void*>(source);
+  std::copy(targets.begin(), targets.end(), next);
+  generated_->run(pointers.data(), count_, false);
+}
+
 void PointwisePlan::run(const Context& context,
                         std::span<const void* const> sources,
                         std::span<void* const> targets) const {
+  if (is_one_row_ && has_code(*context.table)) return run_row(sources, targets);
   const Work all = work(context);
   parallel_for(context.parallel, all.units, grain_rows(all.unit_bytes),
                [&](int64_t lo, int64_t hi) { run_units(context, sources, targets, lo, hi); });
