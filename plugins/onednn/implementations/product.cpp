@@ -20,7 +20,7 @@ constexpr Implementation<ProductSite> kProduct[] = {
     {"binary", offer_binary_product},  {"symmetric halves", offer_symmetric_product},
     {"sparse", offer_sparse_product},  {"amx", offer_tile_product},
     {"int8 gemm", offer_int8_product}, {"f32 gemm", offer_float_product},
-    {"onednn", offer_onednn_product},
+    {"small", offer_small_product},    {"onednn", offer_onednn_product},
 };
 
 }  // namespace

@@ -254,6 +254,7 @@ void PointwisePlan::run_code(const Frame& frame, int64_t lo, int64_t hi) const {
 PointwisePlan::Work PointwisePlan::work(const Context& context) const {
   const int64_t bytes = bytes_per_element_ + 4 * static_cast<int64_t>(code_.size());
   if (count_ == 0) return {0, bytes};
+  if (is_one_row_ && has_code(*context.table)) return {1, count_ * bytes};
   if (in_tiles_ || !has_code(*context.table)) return {(count_ + tile_ - 1) / tile_, tile_ * bytes};
   const int64_t inner = dims_[rank_ - 1];
   return {count_ / inner * ((inner + kUnit - 1) / kUnit), std::min(inner, kUnit) * bytes};
