@@ -44,8 +44,7 @@ namespace {
 // Of anything but a constant; index: of the input, output or state.
 char* base_of(Buffer::Kind kind, int64_t index, const RunRequest& request) {
   const auto i = static_cast<size_t>(index);
-  if (kind == Buffer::Kind::kInput)
-    return static_cast<char*>(const_cast<void*>(request.inputs[i]));
+  if (kind == Buffer::Kind::kInput) return static_cast<char*>(const_cast<void*>(request.inputs[i]));
   if (kind == Buffer::Kind::kOutput) return static_cast<char*>(request.outputs[i]);
   if (kind == Buffer::Kind::kState) return static_cast<char*>(request.states[i]);
   return static_cast<char*>(request.workspace);

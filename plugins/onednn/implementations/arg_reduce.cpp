@@ -46,10 +46,9 @@ int64_t find(const Search& search, const T* row) {
   auto best = [&](const auto& is_better) {
     return best_of(row, search.split, &has_nan, is_better);
   };
-  const int64_t at = search.wants_least
-                         ? search.takes_last ? best([](T a, T b) { return a <= b; })
-                                             : best([](T a, T b) { return a < b; })
-                     : search.takes_last ? best([](T a, T b) { return a >= b; })
+  const int64_t at = search.wants_least  ? search.takes_last ? best([](T a, T b) { return a <= b; })
+                                                             : best([](T a, T b) { return a < b; })
+                      : search.takes_last ? best([](T a, T b) { return a >= b; })
                                          : best([](T a, T b) { return a > b; });
   return has_nan ? nan_of(row, search) : at;
 }

@@ -113,12 +113,12 @@ void run(const Shapes& s,
   kernels::visit_width(s.element_bytes, [&]<class T>() {
     T fills = {};
     if (filler != nullptr) std::memcpy(&fills, filler, sizeof fills);
-    kernels::parallel_for(
-        context.parallel, rows, kernels::grain_rows(s.to.back() * s.element_bytes),
-        [&](int64_t lo, int64_t hi) {
-          copy_rows<T>(s, tables, {runs, n_runs}, src_dst[0], fills, {lo, hi},
-                       static_cast<T*>(src_dst[1]));
-        });
+    kernels::parallel_for(context.parallel, rows,
+                          kernels::grain_rows(s.to.back() * s.element_bytes),
+                          [&](int64_t lo, int64_t hi) {
+                            copy_rows<T>(s, tables, {runs, n_runs}, src_dst[0], fills, {lo, hi},
+                                         static_cast<T*>(src_dst[1]));
+                          });
   });
 }
 

@@ -12,11 +12,12 @@ namespace tenon::onednn {
 namespace {
 
 constexpr Implementation<ConvSite> kConv[] = {
-    {"binary", offer_binary_conv},    {"winograd", offer_winograd},
-    {"sparse", offer_sparse_conv},    {"int8 depthwise", offer_depthwise},
-    {"filter", offer_filter},         {"amx planes", offer_tile_planes},
-    {"amx windows", offer_tile_taps}, {"amx", offer_tile_conv},
-    {"int8 gemm", offer_int8_conv},   {"onednn", offer_onednn_conv},
+    {"binary", offer_binary_conv},     {"winograd", offer_winograd},
+    {"sparse", offer_sparse_conv},     {"int8 depthwise", offer_depthwise},
+    {"filter", offer_filter},          {"computed filter", offer_computed_filter},
+    {"amx planes", offer_tile_planes}, {"amx windows", offer_tile_taps},
+    {"amx", offer_tile_conv},          {"int8 gemm", offer_int8_conv},
+    {"onednn", offer_onednn_conv},
 };
 
 }  // namespace

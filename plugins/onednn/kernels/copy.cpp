@@ -158,15 +158,15 @@ void copy_by_rows(const Context& context, const StridedCopy& copy, const Axes& a
           copy_elements(copy, {lo * row.src, lo * row.dst}, {hi - lo, row.src, row.dst});
         });
   }
-  parallel_for(
-      context.parallel, axes.count / row.n, grain_rows(bytes * 2), [&](int64_t lo, int64_t hi) {
-        Axis next = outer.axis[outer.rank - 1];
-        const int64_t in_next = next.n;
-        for (int64_t piece = lo; piece < hi; piece += next.n) {
-          next.n = std::min(in_next - piece % in_next, hi - piece);
-          copy_rows_of(copy, offsets_of(outer, piece), row, next);
-        }
-      });
+  parallel_for(context.parallel, axes.count / row.n, grain_rows(bytes * 2),
+               [&](int64_t lo, int64_t hi) {
+                 Axis next = outer.axis[outer.rank - 1];
+                 const int64_t in_next = next.n;
+                 for (int64_t piece = lo; piece < hi; piece += next.n) {
+                   next.n = std::min(in_next - piece % in_next, hi - piece);
+                   copy_rows_of(copy, offsets_of(outer, piece), row, next);
+                 }
+               });
 }
 
 // dst's innermost axis is contiguous, and so is another axis in src: blocks of both go through

@@ -71,12 +71,8 @@ class Integers {
       context.table->word_ops(&ops_);
   }
 
-  void load(ElementType type,
-            const void* source,
-            int64_t at,
-            int64_t stride,
-            int64_t n,
-            N* to) const {
+  void load(
+      ElementType type, const void* source, int64_t at, int64_t stride, int64_t n, N* to) const {
     const char* from = static_cast<const char*>(source) + at * element_bytes(type);
     ops_->load[static_cast<int>(type)](from, stride, n, to);
   }

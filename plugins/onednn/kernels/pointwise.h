@@ -174,7 +174,7 @@ class PointwisePlan {
   std::shared_ptr<const code::PointwiseCode> generated_;
   std::string interpreted_because_;
   Level level_ = Level::kBaseline;  // of the generated code
-  bool is_one_row_ = false;  // generated code runs once over all of it
+  bool is_one_row_ = false;         // generated code runs once over all of it
   bool in_tiles_ = false;           // generated code runs over tiles, and not where the edges lie
   int64_t code_tiles_ = 0;          // the first tile of those that it writes, one for each output
 };

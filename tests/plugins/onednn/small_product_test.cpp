@@ -59,8 +59,15 @@ Made product(const Shape& s, const Floats& a, const Floats& b, bool turns_a, boo
 }
 
 TEST(SmallProduct, AgreesWithF64InEachOrderOfAxes) {
-  for (const Shape& s : {Shape{1, 1, 1}, {3, 3, 1}, {1, 7, 5}, {8, 8, 8}, {5, 9, 3}, {16, 64, 1},
-                         {4, 4, 64}, {2, 3, 63}, {32, 32, 1}}) {
+  for (const Shape& s : {Shape{1, 1, 1},
+                         {3, 3, 1},
+                         {1, 7, 5},
+                         {8, 8, 8},
+                         {5, 9, 3},
+                         {16, 64, 1},
+                         {4, 4, 64},
+                         {2, 3, 63},
+                         {32, 32, 1}}) {
     const Floats a = random_matrix(s.m * s.k, 3), b = random_matrix(s.k * s.n, 4);
     for (int turns = 0; turns < 4; ++turns) {
       const bool turns_a = (turns & 1) != 0, turns_b = (turns & 2) != 0;

@@ -77,7 +77,8 @@ class Encoding {
                      const Xbyak::Operand& b,
                      const Xbyak::Operand& yes,
                      const Vector& no) const = 0;
-  // Clears the zero flag where a lane of `a` is greater than that of `b`. `scratch` is written over.
+  // Clears the zero flag where a lane of `a` is greater than that of `b`. `scratch` is written
+  // over.
   virtual void is_any_greater(Emitter& g,
                               const Vector& a,
                               const Xbyak::Operand& b,

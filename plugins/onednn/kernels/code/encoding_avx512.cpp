@@ -56,10 +56,7 @@ class Avx512 final : public Encoding {
     g.vblendmps(d | mask, no, yes);
   }
 
-  void is_any_greater(Emitter& g,
-                      const Vector& a,
-                      const Operand& b,
-                      const Vector&) const override {
+  void is_any_greater(Emitter& g, const Vector& a, const Operand& b, const Vector&) const override {
     g.vcmpps(g.k1, a, b, static_cast<uint8_t>(Compare::kGt));
     g.kortestw(g.k1, g.k1);
   }

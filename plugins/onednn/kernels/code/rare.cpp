@@ -14,7 +14,8 @@ namespace {
 template <double (*function)(double)>
 void beyond_limit(const float* x, float* y, int64_t lanes) {
   for (int64_t i = 0; i < lanes; ++i)
-    if (std::fabs(x[i]) > kTrigLimit) y[i] = static_cast<float>(function(static_cast<double>(x[i])));
+    if (std::fabs(x[i]) > kTrigLimit)
+      y[i] = static_cast<float>(function(static_cast<double>(x[i])));
 }
 
 // In the order of Rare.

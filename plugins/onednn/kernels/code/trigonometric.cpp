@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// sin, cos and tan: x less a multiple of pi/2 as the sum of two numbers, then a polynomial of either kind
-// (J.-M. Muller, Elementary Functions, 3rd ed., chapter 11).
-
-#include "elementary.h"
+// sin, cos and tan: x less a multiple of pi/2 as the sum of two numbers, then a polynomial of
+// either kind (J.-M. Muller, Elementary Functions, 3rd ed., chapter 11).
 
 #include <cmath>
 
 #include "approximation.h"
+#include "elementary.h"
 #include "rare.h"
 
 namespace tenon::onednn::kernels::code {

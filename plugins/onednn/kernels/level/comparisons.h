@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Comparisons of 64-bit numbers, and of 32-bit integers, whose results are bytes (CompareOp in ../exact_args.h).
+// Comparisons of 64-bit numbers, and of 32-bit integers, whose results are bytes (CompareOp in
+// ../exact_args.h).
 
 #include "tenon/expr.h"
 

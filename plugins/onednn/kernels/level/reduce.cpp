@@ -206,8 +206,8 @@ template <class R, class T>
   return total_of_each<R>(rows);
 }
 
-// Short rows, and as many as lanes at least: kLanes of them at a time. Those at the end of the source are computed in a copy, so
-// that nothing behind it is read.
+// Short rows, and as many as lanes at least: kLanes of them at a time. Those at the end of the
+// source are computed in a copy, so that nothing behind it is read.
 template <class R, class From>
 void short_rows(const ReduceArgs& args, int64_t lo, int64_t hi) {
   From from(args.src);

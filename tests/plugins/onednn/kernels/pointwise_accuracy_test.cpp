@@ -83,9 +83,14 @@ TEST_P(PointwiseCodeAccuracy, Sigmoid) {
 
 // sin(a) b + exp(b) cos(a), at every length of a last vector.
 TEST_P(PointwiseCodeAccuracy, KeepsItsRegistersWhereAFunctionIsCalled) {
-  const tn_expr_node nodes[] = {
-      input(0),  input(1),        op(TN_EXPR_SIN, 0),    op(TN_EXPR_EXP, 1), op(TN_EXPR_COS, 0),
-      op(TN_EXPR_MUL, 2, 1), op(TN_EXPR_MUL, 3, 4), op(TN_EXPR_ADD, 5, 6)};
+  const tn_expr_node nodes[] = {input(0),
+                                input(1),
+                                op(TN_EXPR_SIN, 0),
+                                op(TN_EXPR_EXP, 1),
+                                op(TN_EXPR_COS, 0),
+                                op(TN_EXPR_MUL, 2, 1),
+                                op(TN_EXPR_MUL, 3, 4),
+                                op(TN_EXPR_ADD, 5, 6)};
   const uint32_t results[] = {7};
   std::vector<float> a = uniform(150, -10.0F, 10.0F);
   const std::vector<float> b = uniform(150, -2.0F, 2.0F, 2);
@@ -102,7 +107,8 @@ TEST_P(PointwiseCodeAccuracy, KeepsItsRegistersWhereAFunctionIsCalled) {
     plan.run(make_context(GetParam()), sources, {&target, 1});
     for (uint64_t i = 0; i + 1 < y.size(); ++i) {
       const double x = a[i];
-      ASSERT_NEAR(y[i], std::sin(x) * b[i] + std::exp(b[i]) * std::cos(x), 2e-6) << i << " of " << n;
+      ASSERT_NEAR(y[i], std::sin(x) * b[i] + std::exp(b[i]) * std::cos(x), 2e-6)
+          << i << " of " << n;
     }
     EXPECT_EQ(y.back(), 7.0F);
   }
