@@ -290,7 +290,7 @@ void Lowering::add_copy(const std::string& name, const View& from, const View& t
   for (size_t i = 0; i < from.dims.size(); ++i)
     repeats |= from.dims[i] != 1 && from.strides[i] == 0;
   // What a primitive costs to begin would copy so much.
-  constexpr int64_t kSmallBytes = int64_t{64} << 10;
+  constexpr int64_t kSmallBytes = int64_t{4} << 10;
   const bool may_copy = from.type == to.type && moves_only;
   if (may_copy && (!known || repeats || from.count() == 0 || interleaves(from) ||
                    is_transposed(from, to) || to.bytes() <= kSmallBytes)) {
