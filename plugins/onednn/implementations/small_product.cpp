@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A product of two small matrices of f32 by plain loops: where a primitive takes longer to begin
-// than to multiply, as in the body of a loop over a few numbers.
+// than to multiply, as in the body of a loop over small tensors.
 
 #include <algorithm>
 #include <array>

@@ -37,11 +37,11 @@ Made product(const Shape& s, const Floats& a, const Floats& b, bool turns_a, boo
   GraphBuilder builder(1);
   const Dims a_dims = turns_a ? Dims{s.k, s.m} : Dims{s.m, s.k};
   const Dims b_dims = turns_b ? Dims{s.n, s.k} : Dims{s.k, s.n};
-  auto turned = [&](int value, bool turns, const Dims& to) {
+  auto transposed = [&](int value, bool turns, const Dims& to) {
     return turns ? builder.node("Transpose", {value}, to, {{"perm", Dims{1, 0}}}) : value;
   };
-  const int left = turned(builder.input("a", a_dims), turns_a, {s.m, s.k});
-  const int right = turned(builder.input("b", b_dims), turns_b, {s.k, s.n});
+  const int left = transposed(builder.input("a", a_dims), turns_a, {s.m, s.k});
+  const int right = transposed(builder.input("b", b_dims), turns_b, {s.k, s.n});
   builder.output(builder.node("MatMul", {left, right}, {s.m, s.n}));
   builder.graph.finish();
   const Graph& graph = builder.graph;

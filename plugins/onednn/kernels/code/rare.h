@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Functions that generated code calls for the few numbers that its own formulas do not reach.
+// Functions that generated code calls for numbers that its own formulas do not reach, which are
+// rare.
 
 #include <cstdint>
 

@@ -89,7 +89,7 @@ Value within_limit(VectorCode& c, Value x, Value y, Rare function) {
 }
 
 // Of `turns` more: each second pair of them changes the sign.
-Value turned(VectorCode& c, Value turns, const Angle& angle) {
+Value quarter_turns(VectorCode& c, Value turns, const Angle& angle) {
   Value y = by_parity(c, turns, angle.cos, angle.sin);
   return c.bit_xor(y, c.shift_left(c.bit_and(turns, c.bits(2)), 30));
 }
@@ -98,12 +98,13 @@ Value turned(VectorCode& c, Value turns, const Angle& angle) {
 
 Value sin(VectorCode& c, Value x) {
   const Angle angle = reduce(c, x);
-  return within_limit(c, x, with_zero(c, x, turned(c, angle.turns, angle)), Rare::kSin);
+  return within_limit(c, x, with_zero(c, x, quarter_turns(c, angle.turns, angle)), Rare::kSin);
 }
 
 Value cos(VectorCode& c, Value x) {
   const Angle angle = reduce(c, x);
-  return within_limit(c, x, turned(c, c.add_bits(angle.turns, c.bits(1)), angle), Rare::kCos);
+  return within_limit(c, x, quarter_turns(c, c.add_bits(angle.turns, c.bits(1)), angle),
+                      Rare::kCos);
 }
 
 Value tan(VectorCode& c, Value x) {

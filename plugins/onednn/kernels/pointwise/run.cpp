@@ -275,7 +275,7 @@ void PointwisePlan::run_units(const Context& context,
   run_tiles(frame, lo, hi);
 }
 
-// A step of a loop may be a few numbers: nothing is divided or looked up for it.
+// Steps of a loop may be over small tensors: nothing is divided or looked up for it.
 void PointwisePlan::run_row(std::span<const void* const> sources,
                             std::span<void* const> targets) const {
   std::array<void*, code::PointwiseCode::kMostEdges> pointers;

@@ -79,10 +79,10 @@ TEST_P(Copy, MovesShortRows) {
         strided_copy(context_, copy);
         expect_copied(copy, "short rows");
         EXPECT_EQ(dst.back(), 99);
-        const StridedCopy turned{src.data() + 6 * size, dst.data(),      size,          3,
-                                 {3, columns, 900},     {7200, step, 8}, {6300, 900, 1}};
-        strided_copy(context_, turned);
-        expect_copied(turned, "short columns");
+        const StridedCopy transposed{src.data() + 6 * size, dst.data(),      size,          3,
+                                     {3, columns, 900},     {7200, step, 8}, {6300, 900, 1}};
+        strided_copy(context_, transposed);
+        expect_copied(transposed, "short columns");
         EXPECT_EQ(dst.back(), 99);
       }
     }
