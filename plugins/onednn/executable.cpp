@@ -27,7 +27,9 @@ struct Executable::Slot {
   std::vector<Call> calls;
   // Where addresses that differ between runs go: only these are written before a run.
   struct Patch {
-    const Place* place;
+    Buffer::Kind kind;
+    int64_t index;
+    int64_t offset;
     dnnl_memory_t memory;  // or:
     void** pointer;
   };
@@ -39,27 +41,17 @@ struct Executable::Slot {
 
 namespace {
 
-char* base_of(const Plan& plan, const Place& place, const RunRequest& request) {
-  const Buffer& buffer = plan.buffers[place.buffer];
-  char* base = nullptr;
-  switch (buffer.kind) {
-    case Buffer::Kind::kArena:
-      base = static_cast<char*>(request.workspace) + buffer.arena_offset;
-      break;
-    case Buffer::Kind::kInput:
-      base = static_cast<char*>(const_cast<void*>(request.inputs[buffer.index]));
-      break;
-    case Buffer::Kind::kOutput:
-      base = static_cast<char*>(request.outputs[buffer.index]);
-      break;
-    case Buffer::Kind::kState:
-      base = static_cast<char*>(request.states[buffer.index]);
-      break;
-    case Buffer::Kind::kConstant:
-      base = static_cast<char*>(const_cast<void*>(buffer.data));
-      break;
-  }
-  return base + place.offset;
+// Of anything but a constant; index: of the input, output or state.
+char* base_of(Buffer::Kind kind, int64_t index, const RunRequest& request) {
+  const auto i = static_cast<size_t>(index);
+  if (kind == Buffer::Kind::kInput) return static_cast<char*>(const_cast<void*>(request.inputs[i]));
+  if (kind == Buffer::Kind::kOutput) return static_cast<char*>(request.outputs[i]);
+  if (kind == Buffer::Kind::kState) return static_cast<char*>(request.states[i]);
+  return static_cast<char*>(request.workspace);
+}
+
+char* constant_at(const Buffer& buffer, int64_t offset) {
+  return static_cast<char*>(const_cast<void*>(buffer.data)) + offset;
 }
 
 // Whether threads of a primitive wait for each other in a loop of oneDNN's own (its
@@ -143,12 +135,13 @@ Executable::Slot* Executable::acquire() {
   auto slot = std::make_unique<Slot>();
   slot->stream = dnnl::stream(engine_);
   slot->calls.resize(plan_.steps.size());
-  RunRequest none;
   auto patch = [&](const Place& place, dnnl_memory_t memory, void** pointer) {
     const Buffer& buffer = plan_.buffers[place.buffer];
     if (buffer.kind == Buffer::Kind::kConstant) return;
-    auto& list = buffer.kind == Buffer::Kind::kArena ? slot->arena_patches : slot->io_patches;
-    list.push_back({&place, memory, pointer});
+    const bool is_arena = buffer.kind == Buffer::Kind::kArena;
+    auto& list = is_arena ? slot->arena_patches : slot->io_patches;
+    const int64_t offset = place.offset + (is_arena ? buffer.arena_offset : 0);
+    list.push_back({buffer.kind, buffer.index, offset, memory, pointer});
   };
   for (size_t i = 0; i < plan_.steps.size(); ++i) {
     const Step& step = plan_.steps[i];
@@ -156,8 +149,9 @@ Executable::Slot* Executable::acquire() {
     call.step = &step;
     call.ids_meet = step.primitive && ids_meet(step.primitive);
     for (const Argument& argument : step.arguments) {
-      bool is_constant = plan_.buffers[argument.place.buffer].kind == Buffer::Kind::kConstant;
-      void* data = is_constant ? base_of(plan_, argument.place, none) : DNNL_MEMORY_NONE;
+      const Buffer& buffer = plan_.buffers[argument.place.buffer];
+      const bool is_constant = buffer.kind == Buffer::Kind::kConstant;
+      void* data = is_constant ? constant_at(buffer, argument.place.offset) : DNNL_MEMORY_NONE;
       call.memories.emplace_back(argument.desc, engine_, data);
       call.arguments.push_back({argument.id, call.memories.back().get()});
       patch(argument.place, call.memories.back().get(), nullptr);
@@ -167,9 +161,9 @@ Executable::Slot* Executable::acquire() {
     for (size_t k = 0; k < step.places.size(); ++k) {
       const Place& place = step.places[k];
       if (place.buffer == kNone) continue;  // an absent input or output stays nullptr
-      if (plan_.buffers[place.buffer].kind == Buffer::Kind::kConstant) {
-        call.pointers[k] = base_of(plan_, place, none);
-      }
+      const Buffer& buffer = plan_.buffers[place.buffer];
+      if (buffer.kind == Buffer::Kind::kConstant)
+        call.pointers[k] = constant_at(buffer, place.offset);
       patch(place, nullptr, &call.pointers[k]);
     }
   }
@@ -187,7 +181,7 @@ void Executable::release(Slot* slot) {
 void Executable::fill(Slot& slot, const RunRequest& request) const {
   auto apply = [&](const std::vector<Slot::Patch>& patches) {
     for (const Slot::Patch& patch : patches) {
-      char* address = base_of(plan_, *patch.place, request);
+      char* address = base_of(patch.kind, patch.index, request) + patch.offset;
       if (patch.pointer != nullptr)
         *patch.pointer = address;
       else

@@ -74,7 +74,7 @@ class Iterations {
     conditions_[kLeft] = first == nullptr || *static_cast<const uint8_t*>(first) != 0;
     *inputs_++ = iteration_;
     *inputs_++ = &conditions_[kFound];
-    *outputs_++ = &conditions_[kLeft];
+    if (loop_.decides) *outputs_++ = &conditions_[kLeft];
   }
 
   bool writes_result(int64_t iteration) const { return (length_ - 1 - iteration) % 2 == 0; }

@@ -12,24 +12,45 @@ struct Search {
   bool takes_last = false;  // of equal ones
 };
 
-// NaN comes before all others.
-template <class T>
-bool is_better(T a, T b, const Search& search) {
-  if constexpr (kernels::kIsReal<T>) {
-    if (a != a || b != b) return b == b || (search.takes_last && a != a);
+// Of numbers, without a branch: which one is best is not to be guessed. `is_better` than the best.
+template <class T, class F>
+int64_t best_of(const T* row, const AxisSplit& split, bool* has_nan, const F& is_better) {
+  T best = row[0];
+  int64_t at = 0;
+  bool is_nan = best != best;
+  for (int64_t i = 1; i < split.k; ++i) {
+    const T next = row[i * split.inner];
+    is_nan |= next != next;
+    const bool replaces = is_better(next, best);
+    best = replaces ? next : best;
+    at = replaces ? i : at;
   }
-  if (a == b) return search.takes_last;
-  return search.wants_least ? a < b : a > b;
+  *has_nan = is_nan;
+  return at;
 }
 
 template <class T>
-int64_t find(const Search& search, const T* row) {
-  int64_t best = 0;
-  for (int64_t i = 1; i < search.split.k; ++i) {
-    T a = row[i * search.split.inner];
-    if (is_better(a, row[best * search.split.inner], search)) best = i;
+int64_t nan_of(const T* row, const Search& search) {
+  int64_t found = -1;
+  for (int64_t i = 0; i < search.split.k; ++i) {
+    const T number = row[i * search.split.inner];
+    if (number != number && (found < 0 || search.takes_last)) found = i;
   }
-  return best;
+  return found;
+}
+
+// NaN comes before all others.
+template <class T>
+int64_t find(const Search& search, const T* row) {
+  bool has_nan = false;
+  auto best = [&](const auto& is_better) {
+    return best_of(row, search.split, &has_nan, is_better);
+  };
+  const int64_t at = search.wants_least  ? search.takes_last ? best([](T a, T b) { return a <= b; })
+                                                             : best([](T a, T b) { return a < b; })
+                      : search.takes_last ? best([](T a, T b) { return a >= b; })
+                                         : best([](T a, T b) { return a > b; });
+  return has_nan ? nan_of(row, search) : at;
 }
 
 // each(outer * inner index, offset of the row, position found)

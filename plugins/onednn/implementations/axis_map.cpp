@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "axis_map.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <span>
 #include <utility>
 
 namespace tenon::onednn {
@@ -12,31 +15,60 @@ struct Shapes {
   Dims strides;
   Dims to;
   int64_t element_bytes = 1;
+
+  // Of all axes but the innermost.
+  int64_t outer_entries() const { return std::accumulate(to.begin(), to.end() - 1, int64_t{0}); }
 };
 
-// How many elements from i on lie one behind the other in the source.
-int64_t run_length(const int64_t* table, int64_t i, int64_t end) {
-  int64_t n = 1;
-  while (i + n < end && table[i + n] == table[i] + n)
-    ++n;
-  return n;
+// Neighbours of the innermost axis whose source coordinates are equally far apart. start < 0: they
+// have no source, and all are filled.
+struct Run {
+  int64_t length;
+  int64_t start;
+  int64_t step;
+};
+
+// At most as many runs as elements.
+int64_t find_runs(const int64_t* table, int64_t n, Run* runs) {
+  int64_t n_runs = 0;
+  for (int64_t i = 0; i < n; ++n_runs) {
+    Run& run = runs[n_runs] = {1, table[i], 1};
+    if (i + 1 < n && (table[i] < 0) == (table[i + 1] < 0)) run.step = table[i + 1] - table[i];
+    auto goes_on = [&](int64_t k) {
+      return (table[k] < 0) == (run.start < 0) && table[k] == table[k - 1] + run.step;
+    };
+    while (i + run.length < n && goes_on(i + run.length))
+      ++run.length;
+    i += run.length;
+  }
+  return n_runs;
+}
+
+template <class T>
+void copy_run(const T* from, int64_t step, int64_t n, T* out) {
+  constexpr int64_t kShortRun = 16;  // elements that a call of memcpy is not worth
+  if (step == 1 && n > kShortRun) {
+    std::memcpy(out, from, static_cast<size_t>(n) * sizeof(T));
+  } else if (step == 0) {
+    std::fill_n(out, n, *from);
+  } else if (step == -1) {
+    for (int64_t k = 0; k < n; ++k)
+      out[k] = from[-k];
+  } else {
+    for (int64_t k = 0; k < n; ++k)
+      out[k] = from[k * step];
+  }
 }
 
 // What a row takes of the source, whose elements are moved as T; src: nullptr where all is filled.
 template <class T>
-void copy_row(const int64_t* table, int64_t n, const T* src, T filler, T* out) {
-  constexpr int64_t kShortRun = 16;  // elements that a call of memcpy is not worth
-  for (int64_t i = 0; i < n;) {
-    if (src == nullptr || table[i] < 0) {
-      out[i++] = filler;
-      continue;
-    }
-    const T* from = src + table[i];
-    const int64_t run = run_length(table, i, n);
-    if (run > kShortRun) std::memcpy(out + i, from, static_cast<size_t>(run) * sizeof(T));
-    for (int64_t k = 0; run <= kShortRun && k < run; ++k)
-      out[i + k] = from[k];
-    i += run;
+void copy_row(std::span<const Run> runs, const T* src, T filler, T* out) {
+  for (const Run& run : runs) {
+    if (src == nullptr || run.start < 0)
+      std::fill_n(out, run.length, filler);
+    else
+      copy_run(src + run.start, run.step, run.length, out);
+    out += run.length;
   }
 }
 
@@ -44,17 +76,14 @@ void copy_row(const int64_t* table, int64_t n, const T* src, T filler, T* out) {
 template <class T>
 void copy_rows(const Shapes& s,
                const int64_t* entries,
+               std::span<const Run> runs,
                const void* src,
-               const void* filler,
+               T filler,
                std::pair<int64_t, int64_t> rows,
-               void* dst) {
+               T* dst) {
   size_t rank = s.to.size();
-  T fills;
-  std::memcpy(&fills, filler, sizeof fills);
   const int64_t inner = s.to[rank - 1];
-  const int64_t* last = entries;
-  for (size_t axis = 0; axis + 1 < rank; ++axis)
-    last += s.to[axis];
+  const int64_t* last = entries + s.outer_entries();
   for (int64_t row = rows.first; row < rows.second; ++row) {
     int64_t at = 0;
     int64_t rest = row;
@@ -65,28 +94,32 @@ void copy_rows(const Shapes& s,
       at = place < 0 || at < 0 ? -1 : at + place * s.strides[axis];
     }
     const T* from = at < 0 ? nullptr : static_cast<const T*>(src) + at;
-    copy_row(last, inner, from, fills, static_cast<T*>(dst) + row * inner);
+    copy_row(runs, from, filler, dst + row * inner);
   }
 }
 
-const char* run(const Shapes& s,
-                const kernels::Context& context,
-                const int64_t* entries,
-                const void* filler,
-                void* const* src_dst) {
-  static constexpr char kZero[8] = {};
+// tables: the entries, then room for the runs.
+void run(const Shapes& s,
+         const kernels::Context& context,
+         int64_t* tables,
+         const void* filler,
+         void* const* src_dst) {
   int64_t rows = 1;
   for (size_t axis = 0; axis + 1 < s.to.size(); ++axis)
     rows *= s.to[axis];
+  const int64_t* last = tables + s.outer_entries();
+  Run* runs = reinterpret_cast<Run*>(tables + s.outer_entries() + s.to.back());
+  const auto n_runs = static_cast<size_t>(find_runs(last, s.to.back(), runs));
   kernels::visit_width(s.element_bytes, [&]<class T>() {
+    T fills = {};
+    if (filler != nullptr) std::memcpy(&fills, filler, sizeof fills);
     kernels::parallel_for(context.parallel, rows,
                           kernels::grain_rows(s.to.back() * s.element_bytes),
                           [&](int64_t lo, int64_t hi) {
-                            copy_rows<T>(s, entries, src_dst[0], filler == nullptr ? kZero : filler,
-                                         {lo, hi}, src_dst[1]);
+                            copy_rows<T>(s, tables, {runs, n_runs}, src_dst[0], fills, {lo, hi},
+                                         static_cast<T*>(src_dst[1]));
                           });
   });
-  return nullptr;
 }
 
 }  // namespace
@@ -99,9 +132,8 @@ void lower_axis_map(
   const Value& dst = graph.values[node.outputs[0]];
   Shapes s{src.dims, row_major_strides(src.dims), dst.dims, kernels::element_bytes(src.type)};
   if (s.to.empty()) s = {{1}, {1}, {1}, s.element_bytes};
-  int64_t entries = 0;
-  for (int64_t dim : s.to)
-    entries += dim;
+  const int64_t entries = s.outer_entries() + s.to.back();
+  const int64_t bytes = entries * 8 + s.to.back() * static_cast<int64_t>(sizeof(Run));
   size_t n_in = node.inputs.size();
   lower_dense(
       lowering, index, kernel,
@@ -110,9 +142,10 @@ void lower_axis_map(
         int64_t* tables = static_cast<int64_t*>(pointers[n_in + 1]);
         if (const char* why = fill({s.from, s.to, pointers, tables})) return why;
         void* const src_dst[] = {pointers[0], pointers[n_in]};
-        return run(s, context, tables, filler == kNone ? nullptr : pointers[filler], src_dst);
+        run(s, context, tables, filler == kNone ? nullptr : pointers[filler], src_dst);
+        return nullptr;
       },
-      entries * 8);
+      bytes);
 }
 
 }  // namespace tenon::onednn

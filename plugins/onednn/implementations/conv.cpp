@@ -17,6 +17,7 @@ constexpr Implementation<ConvSite> kConv[] = {
     {"sparse", offer_sparse_conv, kRival},
     {"int8 depthwise", offer_depthwise, kRival},
     {"filter", offer_filter, kRival},
+    {"computed filter", offer_computed_filter},
     {"amx planes", offer_tile_planes, kRival},
     {"amx windows", offer_tile_taps, kRival},
     {"amx", offer_tile_conv, kRival},

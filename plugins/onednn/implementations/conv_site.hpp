@@ -49,6 +49,8 @@ Offer offer_depthwise(const ConvSite& site);
 // One signal with long filters: what resampling, smoothing and spectra of audio are. With one
 // channel in front a product has nothing to lie along.
 Offer offer_filter(const ConvSite& site);
+// Signals and one filter that is computed, by plain loops.
+Offer offer_computed_filter(const ConvSite& site);
 // On AMX tiles (kernels/tile_product.h), in int8 and, with precision=bf16, in bf16: over planes of
 // few channels, over windows of many, and over rows that are one pixel each or gathered.
 Offer offer_tile_planes(const ConvSite& site);

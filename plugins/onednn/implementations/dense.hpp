@@ -35,8 +35,11 @@ inline int64_t integer_at(const void* data, ElementType type, int64_t i) {
 // An index may count from the end. False: it is outside of the axis, and outside_text() says how.
 bool resolve_unusual_index(int64_t* index, int64_t extent);
 inline bool resolve_index(int64_t* index, int64_t extent) {
-  return static_cast<uint64_t>(*index) < static_cast<uint64_t>(extent) ||
-         resolve_unusual_index(index, extent);
+  if (static_cast<uint64_t>(*index) < static_cast<uint64_t>(extent)) return true;
+  int64_t unusual = *index;  // so that the index itself may stay in a register
+  const bool is_inside = resolve_unusual_index(&unusual, extent);
+  *index = unusual;
+  return is_inside;
 }
 // Of the last index of this thread that was outside: "indices: expected -5..4, got 7". Until the
 // next one.

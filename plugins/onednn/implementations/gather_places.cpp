@@ -51,20 +51,24 @@ int64_t along_axis(const Places& p, const void* indices, int64_t i) {
   return resolve_index(&place, p.dims[axis]) ? place * p.strides[axis] : kOutside;
 }
 
-// Rows [lo, hi) of the indices, for elements that are moved as T.
-template <class T>
+// Rows [lo, hi) of the indices, of type I, for elements that are moved as T.
+template <class T, class I>
 void gather_rows(
     const Places& p, int64_t lo, int64_t hi, void* const* pointers, FirstOutside* outside) {
+  const auto axis = static_cast<size_t>(p.axis);
+  const int64_t extent = p.dims[axis];
+  const int64_t stride = p.strides[axis];
   const int64_t n = p.index_dims.back();
-  const int64_t step = static_cast<size_t>(p.axis) + 1 == p.dims.size() ? 0 : 1;
+  const int64_t step = axis + 1 == p.dims.size() ? 0 : 1;
   for (int64_t row = lo; row < hi; ++row) {
     const T* from =
         static_cast<const T*>(pointers[0]) + row_start(p.index_dims, p.strides, p.axis, row);
+    const I* at = static_cast<const I*>(pointers[1]) + row * n;
     T* to = static_cast<T*>(pointers[2]) + row * n;
     for (int64_t i = 0; i < n; ++i) {
-      const int64_t at = along_axis(p, pointers[1], row * n + i);
-      if (at == kOutside) return outside->add(row * n + i);
-      to[i] = from[i * step + at];
+      int64_t place = at[i];
+      if (!resolve_index(&place, extent)) return outside->add(row * n + i);
+      to[i] = from[i * step + place * stride];
     }
   }
 }
@@ -75,9 +79,11 @@ const char* gather_elements(const Places& p,
   const int64_t n = std::max<int64_t>(1, p.index_dims.back());
   FirstOutside outside;
   kernels::visit_width(p.element_bytes, [&]<class T>() {
-    kernels::parallel_for(
-        context.parallel, element_count(p.index_dims) / n, kernels::grain_rows(16 * n),
-        [&](int64_t lo, int64_t hi) { gather_rows<T>(p, lo, hi, pointers, &outside); });
+    const auto run =
+        p.index_type == ElementType::kI64 ? gather_rows<T, int64_t> : gather_rows<T, int32_t>;
+    kernels::parallel_for(context.parallel, element_count(p.index_dims) / n,
+                          kernels::grain_rows(16 * n),
+                          [&](int64_t lo, int64_t hi) { run(p, lo, hi, pointers, &outside); });
   });
   return outside.text([&](int64_t i) { along_axis(p, pointers[1], i); });
 }

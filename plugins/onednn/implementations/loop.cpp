@@ -41,12 +41,21 @@ bool is_constant_true(const Value& value) {
   return value.data != nullptr && *static_cast<const uint8_t*>(value.data) != 0;
 }
 
+// Whether the condition stays as it was in front of the loop.
+bool keeps_condition(const Graph& body) {
+  return body.outputs[0] == body.inputs[kConditionBefore] ||
+         is_constant_true(body.value(body.outputs[0]));
+}
+
 // Whether nothing but the trip count ends the loop.
 bool never_stops(const Graph& graph, const Node& node, const Graph& body) {
   const int first = node.inputs[kCondition];
-  if (first != kNone && !is_constant_true(graph.value(first))) return false;
-  return body.outputs[0] == body.inputs[kConditionBefore] ||
-         is_constant_true(body.value(body.outputs[0]));
+  return (first == kNone || is_constant_true(graph.value(first))) && keeps_condition(body);
+}
+
+void remove_condition(Graph& body) {
+  --body.values[static_cast<size_t>(body.outputs[0])].n_outputs;
+  body.outputs.erase(body.outputs.begin());
 }
 
 std::string refuse_control(const Graph& graph, const Node& node, const Graph& body) {
@@ -79,8 +88,12 @@ void lower_loop(Lowering& lowering, int index) {
   const Graph& graph = lowering.graph();
   const Node& node = graph.node(index);
   const int64_t length = std::max<int64_t>(1, constant_count(graph, node).value_or(1));
-  auto [step, loop] = lower_repeated(lowering, node, form_of(node), length);
+  Graph body = *graph.body_of(node);
+  const bool decides = !keeps_condition(body);
+  if (!decides) remove_condition(body);
+  auto [step, loop] = lower_repeated(lowering, node, body, form_of(node), length);
   loop->has_condition = true;
+  loop->decides = decides;
   for (int control : {node.inputs[kTripCount], node.inputs[kCondition]}) {
     const bool is_given = control != kNone;
     step.places.push_back(

@@ -189,6 +189,7 @@ void lower_by_passes(const ReduceSite& site,
     if (!is_last) made.dims = {passes[i].outer * passes[i].inner};
     made.buffer = lowering.scratch(made.bytes());
     add_pass(lowering, node.name, kind, passes[i], src, made);
+    // The norm of norms is that of all.
     if (kind == kernels::Reduction::kL1 || kind == kernels::Reduction::kSumSquare)
       kind = kernels::Reduction::kSum;
     src = made;
@@ -220,8 +221,6 @@ Offer offer_passes(const ReduceSite& site) {
   if (!known) return refused("no kernel for this reduction");
   const View src = planned_source(site.lowering, site.node().inputs[0]);
   std::vector<Pass> passes = passes_over(runs_in_memory(src, site.axes));
-  if (*known == kernels::Reduction::kL2 && passes.size() > 1)
-    return refused("a norm over axes that do not lie side by side");
   return accepted(
       [&site, kind = *known, passes = std::move(passes)] { lower_by_passes(site, kind, passes); });
 }

@@ -49,10 +49,9 @@ std::string refuse_repeated(const Graph& graph, const Node& node, const Repeated
 
 Repeated lower_repeated(Lowering& lowering,
                         const Node& node,
+                        const Graph& body,
                         const RepeatedForm& form,
-                        int64_t length,
-                        const char* scanned_directions,
-                        const char* collected_directions) {
+                        int64_t length) {
   const Graph& graph = lowering.graph();
   if (!lowering.options().compile_body)
     throw CompileError(node.name + ": no compiler for its body");
@@ -60,7 +59,7 @@ Repeated lower_repeated(Lowering& lowering,
   loop->n_states = form.n_states;
   loop->n_captured = form.n_captured;
   loop->length = length;
-  loop->body = lowering.options().compile_body(*graph.body_of(node), form.n_captured);
+  loop->body = lowering.options().compile_body(body, form.n_captured);
   Step step{.name = node.name, .kernel = "tenon:loop", .always_succeeds = true};
   auto slices = [&](const View& whole, const char* directions, size_t i) -> Loop::Slices {
     return {whole.bytes() / length, is_reversed(node, directions, i)};
@@ -69,7 +68,7 @@ Repeated lower_repeated(Lowering& lowering,
   for (size_t i = form.n_control; i < node.inputs.size(); ++i) {
     const View view = lowering.read_row_major(node.inputs[i], graph.value(node.inputs[i]).type);
     if (form.is_scanned(i))
-      loop->scanned.push_back(slices(view, scanned_directions, i - form.first_scanned()));
+      loop->scanned.push_back(slices(view, form.scanned_directions, i - form.first_scanned()));
     add(view);
   }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -78,19 +77,19 @@ Repeated lower_repeated(Lowering& lowering,
     if (i < form.n_states)
       loop->state_bytes.push_back(made.bytes());
     else
-      loop->collected.push_back(slices(made, collected_directions, i - form.n_states));
+      loop->collected.push_back(slices(made, form.collected_directions, i - form.n_states));
     add(made);
   }
   for (int64_t bytes : loop->state_bytes)
     step.places.push_back({lowering.scratch(bytes), 0});
   step.places.push_back({lowering.scratch(loop->body->workspace_bytes()), 0});
-  const Plan& body = loop->body->plan();
-  for (const Step& one : body.steps) {
+  const Plan& plan = loop->body->plan();
+  for (const Step& one : plan.steps) {
     step.flops += static_cast<double>(length) * one.flops;
     step.bytes += static_cast<double>(length) * one.bytes;
     step.always_succeeds &= one.primitive || one.always_succeeds;
   }
-  lowering.plan().packed_bytes += body.packed_bytes;
+  lowering.plan().packed_bytes += plan.packed_bytes;
   return {std::move(step), std::move(loop)};
 }
 

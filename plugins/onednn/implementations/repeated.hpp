@@ -17,6 +17,9 @@ struct RepeatedForm {
   size_t n_states = 0;
   size_t n_scanned = 0;
   size_t n_captured = 0;
+  // Attributes of the node, where it has them.
+  const char* scanned_directions = nullptr;
+  const char* collected_directions = nullptr;
 
   size_t n_inputs() const { return n_control + n_states + n_scanned + n_captured; }
   size_t first_scanned() const { return n_control + n_states; }
@@ -29,16 +32,15 @@ struct RepeatedForm {
 std::string refuse_repeated(const Graph& graph, const Node& node, const RepeatedForm& form);
 
 // The step, still without its control's places; `length` is how often the body runs, as far as it
-// is known. scanned_directions and collected_directions: attributes of the node, or nullptr.
+// is known.
 struct Repeated {
   Step step;
   std::shared_ptr<Loop> loop;
 };
 Repeated lower_repeated(Lowering& lowering,
                         const Node& node,
+                        const Graph& body,
                         const RepeatedForm& form,
-                        int64_t length,
-                        const char* scanned_directions = nullptr,
-                        const char* collected_directions = nullptr);
+                        int64_t length);
 
 }  // namespace tenon::onednn

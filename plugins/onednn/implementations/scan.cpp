@@ -16,6 +16,8 @@ RepeatedForm form_of(const Node& node) {
   form.n_captured = static_cast<size_t>(node.integer("captures", 0));
   form.n_states =
       node.inputs.size() - std::min(node.inputs.size(), form.n_scanned + form.n_captured);
+  form.scanned_directions = "scan_input_directions";
+  form.collected_directions = "scan_output_directions";
   return form;
 }
 
@@ -41,8 +43,7 @@ void lower_scan(Lowering& lowering, int index) {
   const Node& node = graph.node(index);
   const RepeatedForm form = form_of(node);
   const int64_t length = graph.value(node.inputs[form.first_scanned()]).dims[0];
-  auto [step, loop] = lower_repeated(lowering, node, form, length, "scan_input_directions",
-                                     "scan_output_directions");
+  auto [step, loop] = lower_repeated(lowering, node, *graph.body_of(node), form, length);
   step.loop = std::move(loop);
   lowering.add_step(std::move(step));
 }

@@ -62,18 +62,20 @@ auto with_join(Join join, const F& f) {
   }
 }
 
-template <Join kJoin, class T>
-const char* scatter_elements(const Scatter& s, const void* indices, const T* updates, T* out) {
+template <Join kJoin, class T, class I>
+const char* scatter_elements(const Scatter& s, const I* indices, const T* updates, T* out) {
   const auto axis = static_cast<size_t>(s.axis);
+  const int64_t extent = s.dims[axis];
+  const int64_t stride = s.strides[axis];
   const int64_t n = s.index_dims.back();
   const int64_t step = axis + 1 == s.dims.size() ? 0 : 1;  // from column to column
   for (int64_t row = 0, rows = element_count(s.index_dims) / std::max<int64_t>(1, n); row < rows;
        ++row) {
     T* begin = out + row_start(s.index_dims, s.strides, s.axis, row);
     for (int64_t i = 0; i < n; ++i) {
-      int64_t place = integer_at(indices, s.index_type, row * n + i);
-      if (!resolve_index(&place, s.dims[axis])) return outside_text();
-      T& to = begin[i * step + place * s.strides[axis]];
+      int64_t place = indices[row * n + i];
+      if (!resolve_index(&place, extent)) return outside_text();
+      T& to = begin[i * step + place * stride];
       to = joined<kJoin>(to, updates[row * n + i]);
     }
   }
@@ -81,15 +83,18 @@ const char* scatter_elements(const Scatter& s, const void* indices, const T* upd
 }
 
 // Where each tuple points; nullptr, or what is wrong with one.
-const char* resolve_tuples(const Scatter& s, const void* indices, std::span<int64_t> starts) {
-  const int64_t depth = s.index_dims.back();
-  for (size_t t = 0; t < starts.size(); ++t) {
-    starts[t] = 0;
-    for (int64_t axis = 0; axis < depth; ++axis) {
-      int64_t place = integer_at(indices, s.index_type, static_cast<int64_t>(t) * depth + axis);
-      if (!resolve_index(&place, s.dims[axis])) return outside_text();
-      starts[t] += place * s.strides[axis];
+template <class I>
+const char* resolve_tuples(const Scatter& s, const I* indices, std::span<int64_t> starts) {
+  const auto depth = static_cast<size_t>(s.index_dims.back());
+  const std::span<const int64_t> extents(s.dims.data(), depth), strides(s.strides.data(), depth);
+  for (int64_t& start : starts) {
+    int64_t at = 0;
+    for (size_t axis = 0; axis < depth; ++axis) {
+      int64_t place = *indices++;
+      if (!resolve_index(&place, extents[axis])) return outside_text();
+      at += place * strides[axis];
     }
+    start = at;
   }
   return nullptr;
 }
@@ -102,6 +107,11 @@ void scatter_nd(const kernels::Context& context,
                 int64_t width,
                 const T* updates,
                 T* out) {
+  if (width == 1) {
+    for (size_t t = 0; t < starts.size(); ++t)
+      out[starts[t]] = joined<kJoin>(out[starts[t]], updates[t]);
+    return;
+  }
   constexpr int64_t kLeastWork = 1 << 15;
   const auto n = static_cast<int64_t>(starts.size());
   const int64_t grain = std::max<int64_t>(64, kLeastWork / std::max<int64_t>(1, n));
@@ -134,8 +144,11 @@ void lower_elements(Lowering& lowering, int index, const Scatter& s, size_t byte
     copy_data(pointers, bytes);
     return kernels::visit(s.type, [&]<class T>() -> const char* {
       return with_join(s.join, [&]<Join kJoin>() {
-        return scatter_elements<kJoin>(s, pointers[1], static_cast<const T*>(pointers[2]),
-                                       static_cast<T*>(pointers[3]));
+        const T* updates = static_cast<const T*>(pointers[2]);
+        T* out = static_cast<T*>(pointers[3]);
+        if (s.index_type == ElementType::kI32)
+          return scatter_elements<kJoin>(s, static_cast<const int32_t*>(pointers[1]), updates, out);
+        return scatter_elements<kJoin>(s, static_cast<const int64_t*>(pointers[1]), updates, out);
       });
     });
   };
@@ -148,7 +161,11 @@ void lower_tuples(Lowering& lowering, int index, const Scatter& s, size_t bytes)
   const int64_t width = element_count({s.dims.begin() + s.index_dims.back(), s.dims.end()});
   auto run = [=](const kernels::Context& context, void* const* pointers) -> const char* {
     const std::span<int64_t> starts(static_cast<int64_t*>(pointers[4]), n);
-    if (const char* wrong = resolve_tuples(s, pointers[1], starts)) return wrong;
+    const void* indices = pointers[1];
+    const char* wrong = s.index_type == ElementType::kI32
+                            ? resolve_tuples(s, static_cast<const int32_t*>(indices), starts)
+                            : resolve_tuples(s, static_cast<const int64_t*>(indices), starts);
+    if (wrong != nullptr) return wrong;
     copy_data(pointers, bytes);
     kernels::visit(s.type, [&]<class T>() {
       with_join(s.join, [&]<Join kJoin>() {

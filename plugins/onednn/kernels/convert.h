@@ -4,6 +4,7 @@
 //
 //   table.load_f32(src, offset, n, dst)              dst[i] = src[offset + i]
 //   table.load_strided(src, offset, stride, n, dst)  dst[i] = src[offset + i * stride]
+//   table.load_grid(src, grid, dst)                  rows, one behind the other
 //   table.store_f32(src, n, dst, offset, stream)     dst[offset + i] = src[i]
 //   table.pair_bf16(low, high, n, dst)               dst[i] = low[i] and, above, high[i], both in
 //   bf16

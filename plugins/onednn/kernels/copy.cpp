@@ -54,35 +54,17 @@ struct Offsets {
   int64_t dst = 0;
 };
 
-// Steps through axes like an odometer, from the piece with this number on.
-class Walk {
- public:
-  Walk(const Axes& axes, int64_t piece) : axes_(axes) {
-    for (int64_t d = axes.rank - 1; d >= 0; --d) {
-      index_[d] = piece % axes.axis[d].n;
-      at_.src += index_[d] * axes.axis[d].src;
-      at_.dst += index_[d] * axes.axis[d].dst;
-      piece /= axes.axis[d].n;
-    }
+// Where the piece with this number begins, the innermost axis counted first.
+Offsets offsets_of(const Axes& axes, int64_t piece) {
+  Offsets at;
+  for (int64_t d = axes.rank - 1; d >= 0; --d) {
+    const int64_t index = piece % axes.axis[d].n;
+    at.src += index * axes.axis[d].src;
+    at.dst += index * axes.axis[d].dst;
+    piece /= axes.axis[d].n;
   }
-  Offsets at() const { return at_; }
-  void next() {
-    for (int64_t d = axes_.rank - 1; d >= 0; --d) {
-      const Axis& axis = axes_.axis[d];
-      at_.src += axis.src;
-      at_.dst += axis.dst;
-      if (++index_[d] < axis.n) return;
-      at_.src -= axis.n * axis.src;
-      at_.dst -= axis.n * axis.dst;
-      index_[d] = 0;
-    }
-  }
-
- private:
-  const Axes& axes_;
-  Offsets at_;
-  int64_t index_[kCopyMaxRank] = {};
-};
+  return at;
+}
 
 const char* src_at(const StridedCopy& copy, int64_t offset) {
   return static_cast<const char*>(copy.src) + offset * copy.element_bytes;
@@ -121,6 +103,43 @@ void copy_elements(const StridedCopy& copy, Offsets at, const Axis& row) {
   }
 }
 
+template <size_t bytes>
+void copy_blocks(const char* src, int64_t src_step, char* dst, int64_t dst_step, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    std::memcpy(dst + i * dst_step, src + i * src_step, bytes);
+}
+
+// Dense rows of so many bytes, steps in bytes; a few bytes are not worth a call each.
+void copy_dense(
+    const char* src, int64_t src_step, char* dst, int64_t dst_step, int64_t n, int64_t bytes) {
+  switch (bytes) {
+    case 4:
+      return copy_blocks<4>(src, src_step, dst, dst_step, n);
+    case 8:
+      return copy_blocks<8>(src, src_step, dst, dst_step, n);
+    case 12:
+      return copy_blocks<12>(src, src_step, dst, dst_step, n);
+    case 16:
+      return copy_blocks<16>(src, src_step, dst, dst_step, n);
+    default:
+      for (int64_t i = 0; i < n; ++i)
+        std::memcpy(dst + i * dst_step, src + i * src_step, static_cast<uint64_t>(bytes));
+  }
+}
+
+// `next` are neighbouring rows: the longer of the two axes is walked inside of the other.
+void copy_rows_of(const StridedCopy& copy, Offsets at, const Axis& row, const Axis& next) {
+  const int64_t bytes = copy.element_bytes;
+  if ((row.src == 1 && row.dst == 1) || row.n == 1) {
+    return copy_dense(src_at(copy, at.src), next.src * bytes, dst_at(copy, at.dst),
+                      next.dst * bytes, next.n, row.n * bytes);
+  }
+  const bool is_short = row.n < next.n;
+  const Axis& outer = is_short ? row : next;
+  for (int64_t i = 0; i < outer.n; ++i, at.src += outer.src, at.dst += outer.dst)
+    copy_elements(copy, at, is_short ? next : row);
+}
+
 // The innermost axis is contiguous on both sides, or on neither in a way that tiles would help.
 void copy_by_rows(const Context& context, const StridedCopy& copy, const Axes& axes) {
   Axes outer = axes;
@@ -139,18 +158,15 @@ void copy_by_rows(const Context& context, const StridedCopy& copy, const Axes& a
           copy_elements(copy, {lo * row.src, lo * row.dst}, {hi - lo, row.src, row.dst});
         });
   }
-  parallel_for(
-      context.parallel, axes.count / row.n, grain_rows(bytes * 2), [&](int64_t lo, int64_t hi) {
-        Walk walk(outer, lo);
-        for (int64_t piece = lo; piece < hi; ++piece, walk.next()) {
-          const Offsets at = walk.at();
-          if (is_dense) {
-            std::memcpy(dst_at(copy, at.dst), src_at(copy, at.src), static_cast<uint64_t>(bytes));
-          } else {
-            copy_elements(copy, at, row);
-          }
-        }
-      });
+  parallel_for(context.parallel, axes.count / row.n, grain_rows(bytes * 2),
+               [&](int64_t lo, int64_t hi) {
+                 Axis next = outer.axis[outer.rank - 1];
+                 const int64_t in_next = next.n;
+                 for (int64_t piece = lo; piece < hi; piece += next.n) {
+                   next.n = std::min(in_next - piece % in_next, hi - piece);
+                   copy_rows_of(copy, offsets_of(outer, piece), row, next);
+                 }
+               });
 }
 
 // dst's innermost axis is contiguous, and so is another axis in src: blocks of both go through
@@ -174,7 +190,7 @@ void copy_by_tiles(const Context& context,
     for (int64_t piece = lo; piece < hi; ++piece) {
       const int64_t row = piece % row_blocks * kSide;
       const int64_t col = piece / row_blocks % col_blocks * kSide;
-      const Offsets at = Walk(outer, piece / row_blocks / col_blocks).at();
+      const Offsets at = offsets_of(outer, piece / row_blocks / col_blocks);
       context.table->transpose_tile({src_at(copy, at.src + row * rows.src + col),
                                      dst_at(copy, at.dst + col * cols.dst + row), rows.src,
                                      cols.dst, std::min(kSide, rows.n - row),

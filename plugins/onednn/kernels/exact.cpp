@@ -58,45 +58,73 @@ class Reals {
   const RealOps* ops_ = nullptr;
 };
 
+// N: int64_t, or int32_t for types of no more bits.
+template <class N>
 class Integers {
  public:
-  using Number = int64_t;
-  static constexpr ElementType kOwn = ElementType::kI64;
+  using Number = N;
+  static constexpr ElementType kOwn = sizeof(N) == 8 ? ElementType::kI64 : ElementType::kI32;
   Integers(const Context& context, bool is_unsigned) : is_unsigned_(is_unsigned) {
-    context.table->integer_ops(&ops_);
+    if constexpr (sizeof(N) == 8)
+      context.table->integer_ops(&ops_);
+    else
+      context.table->word_ops(&ops_);
   }
 
-  void load(ElementType type,
-            const void* source,
-            int64_t at,
-            int64_t stride,
-            int64_t n,
-            int64_t* to) const {
+  void load(
+      ElementType type, const void* source, int64_t at, int64_t stride, int64_t n, N* to) const {
     const char* from = static_cast<const char*>(source) + at * element_bytes(type);
     ops_->load[static_cast<int>(type)](from, stride, n, to);
   }
-  void store(ElementType type, const int64_t* from, int64_t n, void* target, int64_t at) const {
+  void store(ElementType type, const N* from, int64_t n, void* target, int64_t at) const {
     ops_->store[static_cast<int>(type)](from, n,
                                         static_cast<char*>(target) + at * element_bytes(type));
   }
-  void apply(uint32_t op,
-             const int64_t* a,
-             const int64_t* b,
-             const int64_t* c,
-             uint32_t bits,
-             int64_t n,
-             int64_t* out) const {
+  void apply(
+      uint32_t op, const N* a, const N* b, const N* c, uint32_t bits, int64_t n, N* out) const {
     (is_unsigned_ ? ops_->of_unsigned : ops_->of_signed)[op](a, b, c, bits, n, out);
   }
   bool knows(uint32_t op) const { return ops_->of_signed[op] != nullptr; }
-  CompareOp<int64_t> comparison(uint32_t op) const {
+  CompareOp<N> comparison(uint32_t op) const {
     return (is_unsigned_ ? ops_->compare_unsigned : ops_->compare_signed)[op];
   }
 
  private:
   bool is_unsigned_;
-  const IntegerOps* ops_ = nullptr;
+  const IntegerOps<N>* ops_ = nullptr;
 };
+
+// Of a word above INT32_MAX the bits.
+template <class N>
+N constant(double number) {
+  if constexpr (std::is_same_v<N, int32_t>)
+    return static_cast<int32_t>(static_cast<int64_t>(number));
+  else
+    return static_cast<N>(number);
+}
+
+template <class N>
+constexpr int64_t kTile = kExactTile * 8 / static_cast<int64_t>(sizeof(N));
+
+// Whether 32 bits hold every number of the program as 64 would: of what is read, of the constants,
+// and of results, which wrap to the type.
+bool fits_words(const ExactSpec& spec) {
+  if (spec.domain == TN_EXPR_DOMAIN_FLOAT || spec.bits > 32) return false;
+  const bool is_signed = spec.domain == TN_EXPR_DOMAIN_INT;
+  const double least = is_signed ? INT32_MIN : 0.0;
+  const double most = is_signed ? double{INT32_MAX} : double{UINT32_MAX};
+  auto fits = [&](const tn_expr_node& node) {
+    if (node.op == TN_EXPR_CONST) return node.imm >= least && node.imm <= most;
+    if (node.op != TN_EXPR_INPUT) return true;
+    const ElementType type = spec.inputs[node.a].type;
+    if (element_bytes(type) < 4)
+      return is_signed || (type != ElementType::kS8 && type != ElementType::kS16);
+    return type == (is_signed ? ElementType::kI32 : ElementType::kU32);
+  };
+  return std::ranges::all_of(spec.nodes, fits) &&
+         std::ranges::all_of(spec.results,
+                             [](const ExactResult& r) { return element_bytes(r.type) <= 4; });
+}
 
 std::string why_not(const ExactSpec& spec) {
   if (spec.nodes.empty() || spec.nodes.size() > ExactPlan::kMostNodes)
@@ -105,7 +133,7 @@ std::string why_not(const ExactSpec& spec) {
   if (spec.results.empty()) return "exact: a result at least";
   const bool is_real = spec.domain == TN_EXPR_DOMAIN_FLOAT;
   const Context context = make_context(Level::kBaseline);
-  const Integers integers(context, false);
+  const Integers<int64_t> integers(context, false);
   const Reals reals(context);
   for (const tn_expr_node& node : spec.nodes) {
     if (node.op == TN_EXPR_CONST) continue;
@@ -129,6 +157,7 @@ std::string ExactPlan::make(const ExactSpec& spec) {
   nodes_.assign(spec.nodes.begin(), spec.nodes.end());
   domain_ = spec.domain;
   bits_ = spec.bits;
+  in_words_ = fits_words(spec);
   results_.assign(spec.results.begin(), spec.results.end());
   is_compared_.assign(nodes_.size(), false);
   for (const ExactResult& result : results_)
@@ -175,19 +204,21 @@ bool ExactPlan::is_only_compared(const ExactResult& result) const {
 
 // Tiles of a row are equally long, so that none is a short remainder.
 int64_t ExactPlan::tiles_of_row() const {
-  return std::max<int64_t>(1, (dims_.back() + kExactTile - 1) / kExactTile);
+  const int64_t tile = in_words_ ? kTile<int32_t> : kTile<int64_t>;
+  return std::max<int64_t>(1, (dims_.back() + tile - 1) / tile);
 }
 
-// Whether the numbers of an input are used where they lie: of 64 bits, one behind the other.
+// Whether the numbers of an input are used where they lie: of their width, one behind the other.
 bool ExactPlan::lies_ready(const tn_expr_node& node, ElementType wanted) const {
   if (node.op != TN_EXPR_INPUT || strides_[node.a].back() != 1) return false;
   const ElementType type = types_[node.a];
-  return type == wanted || (wanted == ElementType::kI64 && type == ElementType::kU64);
+  return type == wanted || (wanted == ElementType::kI64 && type == ElementType::kU64) ||
+         (wanted == ElementType::kI32 && type == ElementType::kU32);
 }
 
 template <class N>
 struct ExactPlan::Frame {
-  alignas(64) N room[kMostNodes * kExactTile];
+  alignas(64) N room[kMostNodes * kTile<N>];
   N* values[kMostNodes];
   const void* const* sources;
   int64_t at[kMostInputs];  // of the tile, in elements of each input
@@ -242,9 +273,9 @@ void ExactPlan::run_tiles(const Domain& domain,
   Frame<N> frame;
   frame.sources = sources;
   for (size_t i = 0; i < nodes_.size(); ++i) {
-    frame.values[i] = frame.room + static_cast<int64_t>(i) * kExactTile;
+    frame.values[i] = frame.room + static_cast<int64_t>(i) * kTile<N>;
     if (nodes_[i].op == TN_EXPR_CONST)
-      std::fill_n(frame.values[i], kExactTile, static_cast<N>(nodes_[i].imm));
+      std::fill_n(frame.values[i], kTile<N>, constant<N>(nodes_[i].imm));
   }
   const int64_t inner = dims_.back();
   const int64_t tiles = tiles_of_row();
@@ -277,13 +308,15 @@ void ExactPlan::run(const Context& context,
   for (size_t axis = 0; axis + 1 < dims_.size(); ++axis)
     n *= dims_[axis];
   const int64_t length = dims_.back() / tiles_of_row() + 1;
-  const int64_t tile_bytes = length * 8 * static_cast<int64_t>(nodes_.size());
+  const int64_t tile_bytes = length * (in_words_ ? 4 : 8) * static_cast<int64_t>(nodes_.size());
   auto run_in = [&](const auto& domain) {
     parallel_for(context.parallel, n, grain_rows(tile_bytes),
                  [&](int64_t lo, int64_t hi) { run_tiles(domain, sources, targets, lo, hi); });
   };
   if (domain_ == TN_EXPR_DOMAIN_FLOAT) return run_in(Reals(context));
-  run_in(Integers(context, domain_ != TN_EXPR_DOMAIN_INT));
+  const bool is_unsigned = domain_ != TN_EXPR_DOMAIN_INT;
+  if (in_words_) return run_in(Integers<int32_t>(context, is_unsigned));
+  run_in(Integers<int64_t>(context, is_unsigned));
 }
 
 }  // namespace tenon::onednn::kernels

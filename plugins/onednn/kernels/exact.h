@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// One pointwise program in 64-bit arithmetic: integers that wrap to their width, and f64. What the
-// f32 kernel (pointwise.h) would round runs here: index arithmetic, comparisons of wide integers,
-// casts between integers, double. The rules are abi/expr.md's. Tiles stay in L1; each instruction
-// is one loop over the tile, in the vectors of the level. Operands and results of 64 bits without
-// gaps are read and written where they lie. A plan is immutable, runs on any thread and allocates
-// nothing. A target may be exactly one of the sources; no other overlap is allowed.
+// One pointwise program in exact arithmetic: integers that wrap to their width, in 64 bits, or in
+// 32 where their types have no more, and f64. What the f32 kernel (pointwise.h) would round runs
+// here: index arithmetic, comparisons of wide integers, casts between integers, double. The rules
+// are abi/expr.md's. Tiles stay in L1; each instruction is one loop over the tile, in the vectors
+// of the level. Operands of the width of the arithmetic and without gaps are read where they lie. A
+// plan is immutable, runs on any thread and allocates nothing. A target may be exactly one of the
+// sources; no other overlap is allowed.
 
 #include <span>
 #include <string>
@@ -77,6 +78,7 @@ class ExactPlan {
   std::vector<std::vector<int64_t>> strides_;  // [inputs][rank]
   uint32_t domain_ = 0;
   uint32_t bits_ = 64;
+  bool in_words_ = false;  // 32 bits hold all numbers
 };
 
 }  // namespace tenon::onednn::kernels

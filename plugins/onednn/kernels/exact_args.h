@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a level has for exact.h: each instruction of f64 and of integers, and each conversion of
-// integers from and to an element type, as one loop over at most kExactTile numbers. Numbers are 64
-// bits wide; those of unsigned types are kept in the same bits. `out` may be an operand itself, and
-// overlaps none otherwise.
+// integers from and to an element type, as one loop over a tile. Integers are 64 bits wide, or 32
+// where the type has no more (N: int64_t, int32_t); those of unsigned types are kept in the same
+// bits. `out` may be an operand itself, and overlaps none otherwise.
 
 #include <cstdint>
 
@@ -11,25 +11,29 @@
 
 namespace tenon::onednn::kernels {
 
-constexpr int64_t kExactTile = 256;
+constexpr int64_t kExactTile = 256;  // numbers of 64 bits, or twice as many of 32
 
 // bits: of the element type, to which a result wraps.
-using IntegerOp = void (*)(
-    const int64_t* a, const int64_t* b, const int64_t* c, uint32_t bits, int64_t n, int64_t* out);
-using IntegerLoad = void (*)(const void* src, int64_t stride, int64_t n, int64_t* out);
-using IntegerStore = void (*)(const int64_t* from, int64_t n, void* dst);
+template <class N>
+using IntegerOp = void (*)(const N* a, const N* b, const N* c, uint32_t bits, int64_t n, N* out);
+template <class N>
+using IntegerLoad = void (*)(const void* src, int64_t stride, int64_t n, N* out);
+template <class N>
+using IntegerStore = void (*)(const N* from, int64_t n, void* dst);
 
 // A comparison whose results are stored as bytes of 0 and 1.
 template <class N>
 using CompareOp = void (*)(const N* a, const N* b, int64_t n, uint8_t* dst);
 
+template <class N>
 struct IntegerOps {
-  IntegerOp of_signed[256];  // by TN_EXPR_*; null: no such instruction
-  IntegerOp of_unsigned[256];
-  CompareOp<int64_t> compare_signed[256];  // null: no comparison
-  CompareOp<int64_t> compare_unsigned[256];
-  IntegerLoad load[static_cast<int>(ElementType::kCount)];  // null: no integer
-  IntegerStore store[static_cast<int>(ElementType::kCount)];
+  IntegerOp<N> of_signed[256];  // by TN_EXPR_*; null: no such instruction
+  IntegerOp<N> of_unsigned[256];
+  CompareOp<N> compare_signed[256];  // null: no comparison
+  CompareOp<N> compare_unsigned[256];
+  // Null: no integer, or one of more bits.
+  IntegerLoad<N> load[static_cast<int>(ElementType::kCount)];
+  IntegerStore<N> store[static_cast<int>(ElementType::kCount)];
 };
 
 using RealOp = void (*)(const double* a, const double* b, const double* c, int64_t n, double* out);

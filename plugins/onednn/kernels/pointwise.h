@@ -95,6 +95,7 @@ class PointwisePlan {
     ElementType type;
     Quant quant;
     int64_t strides[kPointwiseMaxRank];
+    int64_t run;       // so many elements lie one behind the other: of the innermost axes
     bool is_flat;      // contiguous over the whole iteration space
     bool is_scalar;    // one element for all of it
     bool is_periodic;  // depends on the innermost dimension only
@@ -112,6 +113,7 @@ class PointwisePlan {
   void choose_tile();
   int64_t fixed_floats() const;
   bool streams(const Edge& edge) const;
+  int64_t offset_of(const Edge& edge, int64_t at) const;
   bool has_code(const KernelTable& table) const;
   void store_outputs(const Frame& frame,
                      int64_t at,
@@ -139,6 +141,7 @@ class PointwisePlan {
                         bool is_direct) const;
   PointwiseOperand resolve(Operand operand, const PointwiseOperand* inputs, float* arena) const;
   void run_code(const Frame& frame, int64_t lo, int64_t hi) const;
+  void run_row(std::span<const void* const> sources, std::span<void* const> targets) const;
   void run_tiles(const Frame& frame, int64_t lo, int64_t hi) const;
   void load_constants_and_scalars(const Frame& frame, float* arena) const;
   PointwiseOperand load_input(const Frame& frame,
@@ -153,6 +156,8 @@ class PointwisePlan {
   static constexpr int64_t kMaxInputs = 64;
   static constexpr int64_t kArenaFloats = 12288;  // 48 KiB of stack per thread, about one L1
   static constexpr int64_t kSplatFloats = 16;     // a constant fills the widest register
+  // Elements that one thread takes at a time of a row that generated code runs over.
+  static constexpr int64_t kUnit = 4096;
 
   int64_t rank_ = 0;
   int64_t dims_[kPointwiseMaxRank] = {};
@@ -169,6 +174,7 @@ class PointwisePlan {
   std::shared_ptr<const code::PointwiseCode> generated_;
   std::string interpreted_because_;
   Level level_ = Level::kBaseline;  // of the generated code
+  bool is_one_row_ = false;         // generated code runs once over all of it
   bool in_tiles_ = false;           // generated code runs over tiles, and not where the edges lie
   int64_t code_tiles_ = 0;          // the first tile of those that it writes, one for each output
 };

@@ -13,6 +13,7 @@ void PointwiseList::run(const Context& context, void* const* pointers) const {
     const PointwisePlan::Work work = member.plan->work(context);
     length += work.units * work.unit_bytes;
   }
+  if (length <= kGrainBytes) return run_alone(context, pointers);
   parallel_for(context.parallel, length, kGrainBytes, [&](int64_t lo, int64_t hi) {
     void* const* own = pointers;
     for (const Member& member : members_) {
@@ -31,6 +32,16 @@ void PointwiseList::run(const Context& context, void* const* pointers) const {
       hi -= work.units * work.unit_bytes;
     }
   });
+}
+
+// One after the other on this thread.
+void PointwiseList::run_alone(const Context& context, void* const* pointers) const {
+  const Context alone{context.table, {}};
+  for (const Member& member : members_) {
+    void* const* targets = pointers + member.n_sources;
+    member.plan->run(alone, {pointers, member.n_sources}, {targets, member.n_targets});
+    pointers = targets + member.n_targets;
+  }
 }
 
 }  // namespace tenon::onednn::kernels

@@ -23,6 +23,8 @@ class PointwiseList {
   void run(const Context& context, void* const* pointers) const;
 
  private:
+  void run_alone(const Context& context, void* const* pointers) const;
+
   std::vector<Member> members_;
 };
 

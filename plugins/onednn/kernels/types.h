@@ -71,6 +71,15 @@ struct Source {
   ElementType type = ElementType::kF32;
   Quant quant = {};
 };
+// Rows in it, one behind the other where they are loaded: of each `length` elements, `stride`
+// apart, the first `row_stride` behind that of the row before.
+struct RowGrid {
+  int64_t offset = 0;
+  int64_t rows = 1;
+  int64_t row_stride = 0;
+  int64_t length = 1;
+  int64_t stride = 1;
+};
 struct Target {
   void* data = nullptr;
   ElementType type = ElementType::kF32;

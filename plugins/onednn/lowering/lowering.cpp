@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lowering.hpp"
 
+#include <string_view>
 #include <utility>
 
 #include "cpu.hpp"
@@ -296,6 +297,12 @@ void Lowering::add_primitive(std::string name,
   add_step(std::move(step));
 }
 
+// oneDNN's code for any layouts, which moves one element after the other.
+static bool is_plain_reorder(const dnnl::reorder::primitive_desc& pd) {
+  const std::string_view kernel = pd.impl_info_str();
+  return kernel.starts_with("simple") || kernel.starts_with("ref");
+}
+
 void Lowering::add_copy(const std::string& name, const View& from, const View& to) {
   ++plan_.n_reorders;
   bool known = dnnl_type(from.type) != dnnl::memory::data_type::undef &&
@@ -304,8 +311,11 @@ void Lowering::add_copy(const std::string& name, const View& from, const View& t
   bool repeats = false;
   for (size_t i = 0; i < from.dims.size(); ++i)
     repeats |= from.dims[i] != 1 && from.strides[i] == 0;
-  if (from.type == to.type && moves_only &&
-      (!known || repeats || from.count() == 0 || interleaves(from) || is_transposed(from, to))) {
+  // What a primitive costs to begin would copy so much.
+  constexpr int64_t kSmallBytes = int64_t{4} << 10;
+  const bool may_copy = from.type == to.type && moves_only;
+  if (may_copy && (!known || repeats || from.count() == 0 || interleaves(from) ||
+                   is_transposed(from, to) || to.bytes() <= kSmallBytes)) {
     add_step(strided_copy(name, from, to));
     return;
   }
@@ -315,6 +325,7 @@ void Lowering::add_copy(const std::string& name, const View& from, const View& t
     dnnl::memory::desc src = descriptor(from);
     dnnl::memory::desc dst = descriptor(to);
     dnnl::reorder::primitive_desc pd(engine(), src, engine(), dst, attr);
+    if (may_copy && is_plain_reorder(pd)) return add_step(strided_copy(name, from, to));
     add_primitive(name, pd.impl_info_str(), dnnl::reorder(pd), pd.scratchpad_desc(),
                   {{DNNL_ARG_FROM, place_of(from), src}, {DNNL_ARG_TO, place_of(to), dst}}, 0);
     return;

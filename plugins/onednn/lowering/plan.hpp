@@ -79,9 +79,9 @@ constexpr int64_t kLoopControlBytes = 16;
 // states, slices of what is scanned, and what is captured; its outputs are states and slices of
 // what is collected. Places of the step: the first states, scanned, captured; the last states,
 // collected; then another buffer for each state and the body's workspace. A Loop's body has inputs
-// in front of these, the iteration (int64) and whether the loop goes on (bool), and an output,
-// whether it does. Its step has three more places: the trip count and the first condition, each of
-// which may be absent, and kLoopControlBytes.
+// in front of these, the iteration (int64) and whether the loop goes on (bool), and, unless that
+// stays as it was in front of the loop, an output, whether it does. Its step has three more places:
+// the trip count and the first condition, each of which may be absent, and kLoopControlBytes.
 struct Loop {
   struct Slices {
     int64_t bytes = 0;  // of one
@@ -90,6 +90,7 @@ struct Loop {
   std::shared_ptr<Executable> body;
   int64_t length = 0;          // a Scan's, at least 1
   bool has_condition = false;  // a Loop's: how often it runs is known when it runs
+  bool decides = false;        // its body says whether it goes on
   size_t n_states = 0;
   std::vector<Slices> scanned = {};
   std::vector<Slices> collected = {};
@@ -99,7 +100,7 @@ struct Loop {
   size_t n_inputs() const {
     return (has_condition ? 2 : 0) + n_states + scanned.size() + n_captured;
   }
-  size_t n_outputs() const { return (has_condition ? 1 : 0) + n_states + collected.size(); }
+  size_t n_outputs() const { return (decides ? 1 : 0) + n_states + collected.size(); }
   size_t n_pointers() const { return n_inputs() + n_outputs(); }
 };
 

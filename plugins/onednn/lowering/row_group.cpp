@@ -15,8 +15,8 @@
 namespace tenon::onednn {
 namespace {
 
-constexpr int kReach = 24;             // nodes looked at behind the first
-constexpr int64_t kShortestRow = 32;   // shorter ones cost more to begin than to compute
+constexpr int kReach = 24;  // nodes looked at behind the first
+constexpr int64_t kShortestRow = 4;
 constexpr int64_t kLongestRow = 4096;  // several of them fit the slots
 constexpr int64_t kFewestRows = 16;
 constexpr size_t kMostMembers = 24;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strided_copy.hpp"
 
+#include <cstring>
+
 #include "kernels/copy.h"
 #include "lowering.hpp"
 
@@ -14,6 +16,14 @@ size_t innermost(const View& view) {
   for (size_t axis = 0; axis < view.dims.size(); ++axis)
     if (view.dims[axis] > 1 && view.strides[axis] == 1) found = axis;
   return found;
+}
+
+// Whether both sides are one block of memory in the same order.
+bool is_one_block(const kernels::StridedCopy& copy) {
+  int64_t dense = 1;
+  for (int64_t d = copy.rank - 1; d >= 0; dense *= copy.dims[d--])
+    if (copy.src_strides[d] != dense || copy.dst_strides[d] != dense) return false;
+  return true;
 }
 
 }  // namespace
@@ -39,6 +49,15 @@ Step strided_copy(std::string name, const View& from, const View& to) {
     copy.dims[copy.rank] = to.dims[axis];
     copy.src_strides[copy.rank] = from.strides[axis];
     copy.dst_strides[copy.rank++] = to.strides[axis];
+  }
+  constexpr int64_t kSmallBytes = int64_t{16} << 10;
+  if (is_one_block(copy) && to.bytes() <= kSmallBytes && copy.element_bytes > 0) {
+    step.kernel_function = [bytes = static_cast<size_t>(to.bytes())](
+                               const kernels::Context&, void* const* pointers) -> const char* {
+      std::memcpy(pointers[1], pointers[0], bytes);
+      return nullptr;
+    };
+    return step;
   }
   step.kernel_function = [copy](const kernels::Context& context,
                                 void* const* pointers) -> const char* {

@@ -47,9 +47,17 @@ class Hold {
   // Whether each id has a thread. Without, a region whose ids wait for each other never ends.
   bool has_all_threads() { return services.team->has_all_threads() != 0; }
   // Whether ids of the next regions wait for each other by other ways than barrier().
-  void set_ids_meet(bool ids_meet) { services.team->set_ids_meet(ids_meet ? 1 : 0); }
+  // A Hold within this one leaves all as it was.
+  void set_ids_meet(bool ids_meet) {
+    if (is_set_ && ids_meet_ == ids_meet) return;
+    services.team->set_ids_meet(ids_meet ? 1 : 0);
+    is_set_ = true;
+    ids_meet_ = ids_meet;
+  }
 
  private:
+  bool is_set_ = false;
+  bool ids_meet_ = false;
   uint64_t token_;
 };
 

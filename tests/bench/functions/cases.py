@@ -64,6 +64,9 @@ REDUCTIONS = [
     Case("less the largest of 16", (f32(250_000, 16),),
          lambda m, L: lambda x: x - m.max(x, axis=1, keepdims=True)),
     Case("softmax", (f32(512, 1000),), lambda m, L: lambda x: softmax(m, x)),
+    Case("softmax of 10", (f32(100_000, 10),), lambda m, L: lambda x: softmax(m, x)),
+    Case("argmax of 10", (f32(100_000, 10),), lambda m, L: lambda x: m.argmax(x, axis=1)),
+    Case("norms, axis 0", (X,), lambda m, L: lambda x: m.linalg.vector_norm(x, axis=0)),
     Case("cumulative sum, axis 1", (X,), lambda m, L: lambda x: m.cumulative_sum(x, axis=1)),
     Case("distances 500 x 500 x 16", (f32(500, 16), f32(500, 16)),
          lambda m, L: lambda x, y: m.sqrt(m.sum((x[:, None] - y[None]) ** 2, axis=-1))),
@@ -74,12 +77,19 @@ MOVES = [
     Case("flip", (X,), lambda m, L: lambda x: m.flip(x, axis=1) + x),
     Case("stencil of slices", (X,), lambda m, L: lambda x: x[1:-1, 1:-1] - 0.25 * (
         x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:])),
+    Case("stencil in three axes", (f32(100, 100, 100),), lambda m, L: lambda x: around(x)),
+    Case("stack, last axis", (f32(1_000_000), f32(1_000_000)),
+         lambda m, L: lambda x, y: m.stack([x, y], axis=-1)),
+    Case("cross products", (f32(300_000, 3), f32(300_000, 3)),
+         lambda m, L: lambda x, y: m.linalg.cross(x, y)),
     Case("take rows", (f32(10_000, 128), whole(10_000, 20_000, dtype="int64")),
          lambda m, L: lambda x, i: m.take(x, i, axis=0)),
     Case("take_along_axis", (X, whole(1000, 1000, 1000, dtype="int64")),
          lambda m, L: lambda x, i: m.take_along_axis(x, i, axis=1)),
     Case("add to rows", (f32(1000, 64), whole(1000, 5000, dtype="int64"), f32(5000, 64)),
          lambda m, L: lambda x, i, new: x.at[i].add(new)),
+    Case("segment sums", (f32(100_000), whole(100, 100_000, dtype="int64")), lambda m, L:
+         lambda x, i: m.zeros(100, dtype=m.float32).at[i].add(x)),
     Case("sort, axis 1", (X,), lambda m, L: lambda x: m.sort(x, axis=1)),
     Case("searchsorted", (np.sort(f32(10_000)), f32(20_000)),
          lambda m, L: lambda row, x: m.searchsorted(row, x)),
@@ -128,6 +138,12 @@ LOOPS = [
     Case("its gradient", (f32(128, 128) * 0.05, f32(64, 128), f32(100, 32, 64)),
          lambda m, L: L.grad(lambda w, u, xs: m.sum(recurrent(m, L, w, u, xs) ** 2))),
     Case("1,000 steps of a pendulum", (f32(16),), lambda m, L: lambda x: pendulum(m, L, x)),
+    Case("scan, 100 steps of 8 x 8", (f32(8, 8) * 0.1, f32(100, 8)), lambda m, L: lambda w, xs:
+         L.scan(lambda h, x: (w @ h + x,) * 2, m.zeros(8, dtype=m.float32), xs)[1]),
+    Case("scan, running maxima", (f32(1000, 64),), lambda m, L: lambda x:
+         L.scan(lambda most, row: (m.maximum(most, row),) * 2, x[0], x)[1]),
+    Case("500 Runge-Kutta steps of Lorenz", (f32(3),),
+         lambda m, L: lambda y: L.fori_loop(0, 500, lambda _, y: runge_kutta(m, y), y)),
     Case("while, 600 rounds", (np.abs(f32(64)),), lambda m, L: lambda x: L.while_loop(
         lambda s: m.sum(s) < 1e4, lambda s: s * 1.01 + 0.01, x)),
 ]  # fmt: skip
@@ -173,6 +189,13 @@ def life(m, x):
     return m.where((n == 3) | ((x == 1) & (n == 2)), 1, 0)
 
 
+def around(x):
+    inner = x[1:-1, 1:-1, 1:-1]
+    rows = x[2:, 1:-1, 1:-1] + x[:-2, 1:-1, 1:-1]
+    columns = x[1:-1, 2:, 1:-1] + x[1:-1, :-2, 1:-1]
+    return inner - (rows + columns + x[1:-1, 1:-1, 2:] + x[1:-1, 1:-1, :-2]) / 6
+
+
 def k_means(m, x, centres):
     for _ in range(5):
         nearest = m.argmin(m.sum((x[:, None] - centres[None]) ** 2, axis=-1), axis=1)
@@ -210,3 +233,15 @@ def pendulum(m, L, x):  # noqa: N803
         return angle + 0.01 * speed, speed
 
     return L.fori_loop(0, 1000, step, (x, m.zeros_like(x)))[0]
+
+
+def lorenz(m, y):
+    return m.stack([10 * (y[1] - y[0]), y[0] * (28 - y[2]) - y[1], y[0] * y[1] - 8 / 3 * y[2]])
+
+
+def runge_kutta(m, y):
+    h = 0.01
+    a = lorenz(m, y)
+    b = lorenz(m, y + h / 2 * a)
+    c = lorenz(m, y + h / 2 * b)
+    return y + h / 6 * (a + 2 * b + 2 * c + lorenz(m, y + h * c))

@@ -25,12 +25,14 @@ Assembler::Assembler(const VectorCode& code,
       encoding_(encoding_of(code.isa())),
       sources_(std::move(sources)),
       targets_(std::move(targets)) {
+  call_rare_.emplace();
   find_uses();
   choose_registers();
   write_function(false);  // says how much stack is needed
-  reset();
+  start_again();
   const size_t plain = write_function(false);
   const size_t streaming = write_function(true);
+  write_call_rare();
   ready(PROTECT_RE);
   loop_ = reinterpret_cast<Loop>(reinterpret_cast<uintptr_t>(getCode()) + plain);
   streaming_loop_ = reinterpret_cast<Loop>(reinterpret_cast<uintptr_t>(getCode()) + streaming);
@@ -74,7 +76,12 @@ void Assembler::choose_registers() {
   body(1);
   unroll_ = unroll_for(peak_);
   hoist(encoding_.n_registers() - unroll_ * peak_);
+  start_again();
+}
+
+void Assembler::start_again() {
   reset();
+  call_rare_.emplace();
 }
 
 // First what an instruction needs in a register anyway, then what is read most often.

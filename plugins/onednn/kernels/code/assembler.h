@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <xbyak/xbyak.h>
@@ -61,6 +62,7 @@ class Assembler : private Xbyak::CodeGenerator {
   // assembler.cpp: functions, loops, registers
   void find_uses();
   void choose_registers();
+  void start_again();
   void hoist(int n_registers);
   size_t write_function(bool is_streaming);
   void write_loops(bool is_streaming);
@@ -98,7 +100,16 @@ class Assembler : private Xbyak::CodeGenerator {
   void load(const Instruction& i);
   void store(const Instruction& i);
   template <class F>
-  void with_operand(const Source& source, int u, const F& f) const;
+  void with_operand(const Source& source, int u, const F& f) const {
+    if (source.first >= 0)
+      f(vector(source, u));
+    else
+      f(memory(source.value, u));
+  }
+
+  // rare.cpp: calls of functions
+  void rare(const Instruction& i);
+  void write_call_rare();
 
   const VectorCode& code_;
   const Encoding& encoding_;
@@ -112,6 +123,7 @@ class Assembler : private Xbyak::CodeGenerator {
   int n_slots_ = 0;
   Loop loop_ = nullptr;
   Loop streaming_loop_ = nullptr;
+  std::optional<Xbyak::Label> call_rare_;
 
   // While a body is written.
   int width_ = 1;

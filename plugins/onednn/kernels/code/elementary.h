@@ -11,6 +11,9 @@ Value exp(VectorCode& c, Value x);
 Value log(VectorCode& c, Value x);
 Value tanh(VectorCode& c, Value x);
 Value erf(VectorCode& c, Value x);
+Value sin(VectorCode& c, Value x);
+Value cos(VectorCode& c, Value x);
+Value tan(VectorCode& c, Value x);
 
 // For results that are only stored in bf16 (intrinsics.h says how far off they may be).
 Value short_exp(VectorCode& c, Value x);

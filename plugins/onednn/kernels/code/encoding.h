@@ -77,6 +77,12 @@ class Encoding {
                      const Xbyak::Operand& b,
                      const Xbyak::Operand& yes,
                      const Vector& no) const = 0;
+  // Clears the zero flag where a lane of `a` is greater than that of `b`. `scratch` is written
+  // over.
+  virtual void is_any_greater(Emitter& g,
+                              const Vector& a,
+                              const Xbyak::Operand& b,
+                              const Vector& scratch) const = 0;
   // Writes over r11 where a narrow element is repeated.
   virtual void load(Emitter& g,
                     const Vector& d,

@@ -71,6 +71,14 @@ class Avx2 final : public Encoding {
     g.vblendvps(d, no, yes, d);
   }
 
+  void is_any_greater(Emitter& g,
+                      const Vector& a,
+                      const Operand& b,
+                      const Vector& scratch) const override {
+    g.vcmpps(scratch, a, b, static_cast<uint8_t>(Compare::kGt));
+    g.vptest(full(scratch), full(scratch));
+  }
+
   void load(Emitter& g,
             const Vector& d,
             const Xbyak::Address& from,

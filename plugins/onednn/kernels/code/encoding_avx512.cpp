@@ -56,6 +56,11 @@ class Avx512 final : public Encoding {
     g.vblendmps(d | mask, no, yes);
   }
 
+  void is_any_greater(Emitter& g, const Vector& a, const Operand& b, const Vector&) const override {
+    g.vcmpps(g.k1, a, b, static_cast<uint8_t>(Compare::kGt));
+    g.kortestw(g.k1, g.k1);
+  }
+
   void load(Emitter& g,
             const Vector& d,
             const Xbyak::Address& from,

@@ -8,20 +8,13 @@ namespace tenon::onednn::kernels::code {
 
 using Xbyak::Operand;
 
-template <class F>
-void Assembler::with_operand(const Source& source, int u, const F& f) const {
-  if (source.first >= 0)
-    f(vector(source, u));
-  else
-    f(memory(source.value, u));
-}
-
 void Assembler::instruction(const Instruction& i) {
   if (i.op == Op::kLoad) return load(i);
   if (i.op == Op::kStore || i.op == Op::kStoreBf16) return store(i);
   if (i.op == Op::kMulAdd || i.op == Op::kNegMulAdd) return multiply_add(i);
   if (i.op == Op::kTernary) return ternary(i);
   if (i.op == Op::kBlend) return blend(i);
+  if (i.op == Op::kRare) return rare(i);
   two_operands(i);
 }
 

@@ -40,6 +40,7 @@ enum class Op : uint8_t {
   kNegMulAdd,
   kTernary,  // bit by bit: the truth table `imm` over a, b, c; AVX-512 only
   kBlend,    // a compared with b as `imm` says ? c : d
+  kRare,     // a > b ? the function `imm` of d, called : c
   // What is one instruction of two operands or one (then b), or is written as one: rows in
   // encoding.cpp and the files of each instruction set.
   kAdd,
@@ -86,6 +87,8 @@ enum class Compare : uint8_t {
   kGe = 29,
   kGt = 30
 };
+// What is called where generated code does not reach (rare.h).
+enum class Rare : uint8_t { kSin, kCos, kTan };
 enum class Direction : uint8_t { kEven = 8, kDown = 9, kUp = 10, kZero = 11 };
 
 class VectorCode {
@@ -143,6 +146,11 @@ class VectorCode {
   // a `compare` b ? yes : no
   Value blend(Compare compare, Value a, Value b, Value yes, Value no) {
     return emit({Op::kBlend, static_cast<uint8_t>(compare), {}, {a, b, yes, no}});
+  }
+  // magnitude > limit ? the function of x : value. Costs nothing but the comparison where no lane
+  // of a vector is beyond the limit.
+  Value rare(Value magnitude, Value limit, Value value, Rare function, Value x) {
+    return emit({Op::kRare, static_cast<uint8_t>(function), {}, {magnitude, limit, value, x}});
   }
   Value absolute(Value a) { return bit_and(a, bits(0x7fffffff)); }
   Value negate(Value a) { return bit_xor(a, bits(0x80000000)); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Comparisons of 64-bit numbers, whose results are bytes (CompareOp in ../exact_args.h).
+// Comparisons of 64-bit numbers, and of 32-bit integers, whose results are bytes (CompareOp in
+// ../exact_args.h).
 
 #include "tenon/expr.h"
 
@@ -11,13 +12,14 @@ namespace tenon::onednn::kernels::TENON_LEVEL {
 // Numbers of the table are read as N: signed and unsigned integers may alias.
 template <class N, class Table, class F>
 inline void compare_tile(const Table* a, const Table* b, int64_t n, uint8_t* dst, const F& is) {
-  using V = typename VectorOf<N, kHalfLanes>::Type;
-  using Bytes = typename VectorOf<int8_t, kHalfLanes>::Type;
+  constexpr int kWidth = kVectorBytes / static_cast<int>(sizeof(N));
+  using V = typename VectorOf<N, kWidth>::Type;
+  using Bytes = typename VectorOf<int8_t, kWidth>::Type;
   const N* x = reinterpret_cast<const N*>(a);
   const N* y = reinterpret_cast<const N*>(b);
   int64_t i = 0;
-  for (; i + kHalfLanes <= n; i += kHalfLanes) {
-    const Vl mask = is(load_vector<V>(x + i), load_vector<V>(y + i));
+  for (; i + kWidth <= n; i += kWidth) {
+    const auto mask = is(load_vector<V>(x + i), load_vector<V>(y + i));
     const Bytes bytes = -__builtin_convertvector(mask, Bytes);
     std::memcpy(dst + i, &bytes, sizeof bytes);
   }

@@ -8,13 +8,54 @@ namespace tenon::onednn::kernels::TENON_LEVEL {
 
 namespace {
 
+// Fewer than two of a register's halves: by two halves that may overlap, or two quarters ...
+template <int width>
+void move_below(const float* src, int64_t n, float* dst) {
+  using V = VectorOf<float, width>::Type;
+  if (n >= width) {
+    const V first = load_vector<V>(src);
+    const V last = load_vector<V>(src + n - width);
+    std::memcpy(dst, &first, sizeof first);
+    std::memcpy(dst + n - width, &last, sizeof last);
+  } else if constexpr (width > 1) {
+    move_below<width / 2>(src, n, dst);
+  }
+}
+template <int width>
+void fill_below(float value, int64_t n, float* dst) {
+  using V = VectorOf<float, width>::Type;
+  if (n >= width) {
+    const V all = value - V{};
+    std::memcpy(dst, &all, sizeof all);
+    std::memcpy(dst + n - width, &all, sizeof all);
+  } else if constexpr (width > 1) {
+    fill_below<width / 2>(value, n, dst);
+  }
+}
+
+// What is left over whole registers.
+template <class T>
+void load_rest(const T* src, int64_t n, float* dst) {
+  store_part(dst, load_lanes_part(src, n), n);
+}
+void load_rest(const float* src, int64_t n, float* dst) {
+  move_below<kLanes / 2>(src, n, dst);
+}
+template <class T>
+void store_rest(const float* src, int64_t n, T* dst) {
+  store_lanes_part(dst, load_part(src, n, 0.0F), n);
+}
+void store_rest(const float* src, int64_t n, float* dst) {
+  move_below<kLanes / 2>(src, n, dst);
+}
+
 template <class T>
 void load_row(const void* base, int64_t offset, int64_t n, float* dst) {
   const T* src = static_cast<const T*>(base) + offset;
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
     store(dst + i, load_lanes(src + i));
-  if (i < n) store_part(dst + i, load_lanes_part(src + i, n - i), n - i);
+  if (i < n) load_rest(src + i, n - i, dst + i);
 }
 
 template <class T>
@@ -23,12 +64,34 @@ void store_row(const float* src, int64_t n, void* base, int64_t offset) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
     store_lanes(dst + i, load(src + i));
-  if (i < n) store_lanes_part(dst + i, load_part(src + i, n - i, 0.0F), n - i);
+  if (i < n) store_rest(src + i, n - i, dst + i);
+}
+
+// One element, n times.
+template <class T>
+void load_repeated(const void* base, int64_t offset, int64_t n, float* dst) {
+  const float value = load_lanes_part(static_cast<const T*>(base) + offset, 1)[0];
+  const Vf all = splat(value);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    store(dst + i, all);
+  fill_below<kLanes / 2>(value, n - i, dst + i);
+}
+
+// From the last element to the first.
+template <class T>
+void load_backwards(const T* src, int64_t n, float* dst) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    store(dst + i, reversed(load_lanes(src - i - kLanes + 1)));
+  for (; i < n; ++i)
+    dst[i] = load_lanes_part(src - i, 1)[0];
 }
 
 template <class T>
 void load_scattered(const void* base, int64_t offset, int64_t stride, int64_t n, float* dst) {
   const T* src = static_cast<const T*>(base) + offset;
+  if (stride == -1) return load_backwards(src, n, dst);
   T lanes[kLanes] = {};
   for (int64_t i = 0; i < n; i += kLanes) {
     int64_t count = n - i < kLanes ? n - i : kLanes;
@@ -40,6 +103,19 @@ void load_scattered(const void* base, int64_t offset, int64_t stride, int64_t n,
     } else {
       store_part(dst + i, v, count);
     }
+  }
+}
+
+template <class T>
+void load_rows(const void* base, const RowGrid& grid, float* dst) {
+  int64_t offset = grid.offset;
+  for (int64_t r = 0; r < grid.rows; ++r, offset += grid.row_stride, dst += grid.length) {
+    if (grid.stride == 1)
+      load_row<T>(base, offset, grid.length, dst);
+    else if (grid.stride == 0)
+      load_repeated<T>(base, offset, grid.length, dst);
+    else
+      load_scattered<T>(base, offset, grid.stride, grid.length, dst);
   }
 }
 
@@ -83,14 +159,16 @@ void stream_row(const float* src, int64_t n, float* dst) {
 
 using LoadRow = void (*)(const void*, int64_t, int64_t, float*);
 using LoadScattered = void (*)(const void*, int64_t, int64_t, int64_t, float*);
+using LoadRows = void (*)(const void*, const RowGrid&, float*);
 using StoreRow = void (*)(const float*, int64_t, void*, int64_t);
 struct TypeRow {
   LoadRow load;
   LoadScattered load_scattered;
+  LoadRows load_rows;
   StoreRow store;
 };
 template <class T>
-constexpr TypeRow kTypeRow = {load_row<T>, load_scattered<T>, store_row<T>};
+constexpr TypeRow kTypeRow = {load_row<T>, load_scattered<T>, load_rows<T>, store_row<T>};
 // In the order of ElementType, up to kF64.
 constexpr TypeRow kTypes[] = {
     kTypeRow<float>,  kTypeRow<Bf16>,    kTypeRow<F16>,     kTypeRow<uint8_t>,
@@ -112,6 +190,11 @@ void load_f32(const Source& src, int64_t offset, int64_t n, float* dst) {
 void load_strided(const Source& src, int64_t offset, int64_t stride, int64_t n, float* dst) {
   kTypes[static_cast<int>(src.type)].load_scattered(src.data, offset, stride, n, dst);
   if (is_quantized(src.type, src.quant)) dequantize_row(dst, n, src.quant);
+}
+
+void load_grid(const Source& src, const RowGrid& grid, float* dst) {
+  kTypes[static_cast<int>(src.type)].load_rows(src.data, grid, dst);
+  if (is_quantized(src.type, src.quant)) dequantize_row(dst, grid.rows * grid.length, src.quant);
 }
 
 void pair_bf16(const float* low, const float* high, int64_t n, uint32_t* dst) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions and conversions of 64-bit integers, one vectorised loop each; contract in
+// Instructions and conversions of 64-bit and 32-bit integers, one vectorised loop each; contract in
 // ../exact_args.h.
 
 #include "tenon/expr.h"
@@ -12,21 +12,34 @@ namespace tenon::onednn::kernels::TENON_LEVEL {
 
 namespace {
 
-// Cuts a 64-bit integer to the width of the node's type and extends it again.
+template <int bytes>
+struct UnsignedOf {
+  using Type = uint32_t;
+};
+template <>
+struct UnsignedOf<8> {
+  using Type = uint64_t;
+};
+// The bits of an N, in which sums and products wrap.
+template <class N>
+using Bits = typename UnsignedOf<sizeof(N)>::Type;
+
+// Cuts an integer to the width of the node's type and extends it again.
 template <class N>
 struct Wrap {
   uint32_t bits;
-  N operator()(uint64_t value) const {
-    if (bits >= 64) return static_cast<N>(value);
-    const uint32_t unused = 64 - bits;
+  N operator()(Bits<N> value) const {
+    constexpr uint32_t kWidth = 8 * sizeof(N);
+    if (bits >= kWidth) return static_cast<N>(value);
+    const uint32_t unused = kWidth - bits;
     return static_cast<N>(static_cast<N>(value << unused) >> unused);
   }
 };
 template <class N>
 constexpr bool kIsSigned = N(-1) < N(0);
 template <class N>
-uint64_t u(N value) {
-  return static_cast<uint64_t>(value);
+Bits<N> u(N value) {
+  return static_cast<Bits<N>>(value);
 }
 
 template <class N>
@@ -52,9 +65,9 @@ N power(N base, N exponent, Wrap<N> w) {
   if constexpr (kIsSigned<N>) {
     if (exponent < 0) return base == 1 ? 1 : (base == -1 ? (exponent % 2 != 0 ? -1 : 1) : 0);
   }
-  uint64_t result = 1;
-  uint64_t factor = u(base);
-  for (uint64_t left = u(exponent); left != 0; left >>= 1, factor *= factor) {
+  Bits<N> result = 1;
+  Bits<N> factor = u(base);
+  for (Bits<N> left = u(exponent); left != 0; left >>= 1, factor *= factor) {
     if ((left & 1) != 0) result *= factor;
   }
   return w(result);
@@ -70,31 +83,31 @@ N shift_right(N a, N count, Wrap<N> w) {
 }
 
 // Same bits, other type: signed and unsigned integers may alias.
-template <class N>
-const N* as(const int64_t* numbers) {
+template <class N, class Stored>
+const N* as(const Stored* numbers) {
   return reinterpret_cast<const N*>(numbers);
 }
 
-template <class N, class F>
+template <class N, class Stored, class F>
 void over_tile(
-    const int64_t* a, const int64_t* b, const int64_t* c, int64_t n, int64_t* out, const F& f) {
+    const Stored* a, const Stored* b, const Stored* c, int64_t n, Stored* out, const F& f) {
   const N *x = as<N>(a), *y = as<N>(b), *z = as<N>(c);
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i)
-    out[i] = static_cast<int64_t>(f(x[i], y[i], z[i]));
+    out[i] = static_cast<Stored>(f(x[i], y[i], z[i]));
 }
 
 // In the place of an opcode's loop; of others null.
-template <class N>
-constexpr IntegerOp instruction(uint32_t op) {
+template <class N, class Stored>
+constexpr IntegerOp<Stored> instruction(uint32_t op) {
   switch (op) {
 #define TENON_EXACT_REAL(name, formula)
 #define TENON_EXACT_FUNCTION(name, function)
 #define TENON_EXACT_FUNCTION_OF_TWO(name, function)
 #define TENON_EXACT_INTEGER(name, formula)                                                      \
   case TN_EXPR_##name:                                                                          \
-    return [](const int64_t* x, const int64_t* y, const int64_t* z, uint32_t bits, int64_t n,   \
-              int64_t* out) {                                                                   \
+    return [](const Stored* x, const Stored* y, const Stored* z, uint32_t bits, int64_t n,      \
+              Stored* out) {                                                                    \
       [[maybe_unused]] const Wrap<N> w{bits};                                                   \
       over_tile<N>(x, y, z, n, out, [w](N a, [[maybe_unused]] N b, [[maybe_unused]] N c) -> N { \
         (void)w;                                                                                \
@@ -114,67 +127,76 @@ constexpr IntegerOp instruction(uint32_t op) {
   }
 }
 
-template <class T>
-void load_tile(const void* src, int64_t stride, int64_t n, int64_t* out) {
+template <class T, class Stored>
+void load_tile(const void* src, int64_t stride, int64_t n, Stored* out) {
   const T* from = static_cast<const T*>(src);
   if (stride == 1) {
     for (int64_t i = 0; i < n; ++i)
-      out[i] = static_cast<int64_t>(from[i]);
+      out[i] = static_cast<Stored>(from[i]);
   } else if (stride == 0) {
-    const int64_t value = static_cast<int64_t>(*from);
+    const Stored value = static_cast<Stored>(*from);
     for (int64_t i = 0; i < n; ++i)
       out[i] = value;
   } else {
     for (int64_t i = 0; i < n; ++i)
-      out[i] = static_cast<int64_t>(from[i * stride]);
+      out[i] = static_cast<Stored>(from[i * stride]);
   }
 }
 
 // Cuts to the width of T.
-template <class T>
-void store_tile(const int64_t* from, int64_t n, void* dst) {
+template <class T, class Stored>
+void store_tile(const Stored* from, int64_t n, void* dst) {
   T* to = static_cast<T*>(dst);
   for (int64_t i = 0; i < n; ++i)
     to[i] = static_cast<T>(from[i]);
 }
-// A bool is a byte of 0 or 1; compared as 64 bits the loop runs in vectors.
-template <>
-void store_tile<bool>(const int64_t* from, int64_t n, void* dst) {
+// A bool is a byte of 0 or 1; compared in the width of the numbers the loop runs in vectors.
+template <class Stored>
+void store_truths(const Stored* from, int64_t n, void* dst) {
   uint8_t* to = static_cast<uint8_t*>(dst);
   for (int64_t i = 0; i < n; ++i)
     to[i] = static_cast<uint8_t>(from[i] != 0);
 }
 
-template <class T>
-void add_type(IntegerOps& ops, ElementType type) {
-  ops.load[static_cast<int>(type)] = load_tile<T>;
-  ops.store[static_cast<int>(type)] = store_tile<T>;
+template <class T, class Stored>
+void add_type(IntegerOps<Stored>& ops, ElementType type) {
+  ops.load[static_cast<int>(type)] = load_tile<T, Stored>;
+  ops.store[static_cast<int>(type)] = store_tile<T, Stored>;
 }
 
-IntegerOps all_ops() {
-  IntegerOps ops = {};
+template <class Stored>
+IntegerOps<Stored> all_ops() {
+  using Unsigned = Bits<Stored>;
+  IntegerOps<Stored> ops = {};
   for (uint32_t op = 0; op < 256; ++op) {
-    ops.of_signed[op] = instruction<int64_t>(op);
-    ops.of_unsigned[op] = instruction<uint64_t>(op);
+    ops.of_signed[op] = instruction<Stored, Stored>(op);
+    ops.of_unsigned[op] = instruction<Unsigned, Stored>(op);
   }
-  add_comparisons<int64_t>(ops.compare_signed);
-  add_comparisons<uint64_t>(ops.compare_unsigned);
+  add_comparisons<Stored>(ops.compare_signed);
+  add_comparisons<Unsigned>(ops.compare_unsigned);
   add_type<uint8_t>(ops, ElementType::kU8);
   add_type<int8_t>(ops, ElementType::kS8);
   add_type<uint16_t>(ops, ElementType::kU16);
   add_type<int16_t>(ops, ElementType::kS16);
   add_type<uint32_t>(ops, ElementType::kU32);
   add_type<int32_t>(ops, ElementType::kI32);
-  add_type<uint64_t>(ops, ElementType::kU64);
-  add_type<int64_t>(ops, ElementType::kI64);
   add_type<bool>(ops, ElementType::kBool);
+  ops.store[static_cast<int>(ElementType::kBool)] = store_truths<Stored>;
+  if constexpr (sizeof(Stored) == 8) {
+    add_type<uint64_t>(ops, ElementType::kU64);
+    add_type<int64_t>(ops, ElementType::kI64);
+  }
   return ops;
 }
 
 }  // namespace
 
-void integer_ops(const IntegerOps** ops) {
-  static const IntegerOps kOps = all_ops();
+void integer_ops(const IntegerOps<int64_t>** ops) {
+  static const IntegerOps<int64_t> kOps = all_ops<int64_t>();
+  *ops = &kOps;
+}
+void word_ops(const IntegerOps<int32_t>** ops) {
+  static const IntegerOps<int32_t> kOps = all_ops<int32_t>();
   *ops = &kOps;
 }
 

@@ -3,6 +3,7 @@
 
 #include "elements.h"
 #include "level.h"
+#include "transpose.h"
 
 extern "C" double sqrt(double);
 
@@ -13,6 +14,8 @@ namespace {
 constexpr float kInfinity = __builtin_inff();
 constexpr int64_t kBlock = 4096;    // of a row
 constexpr int64_t kBlockRows = 64;  // of columns
+constexpr int64_t kLongestShortRow = 128;
+static_assert(kLanes * kLongestShortRow + kLanes <= kBlock);
 
 // step: another number for the total; merge: two totals of one kind; join: the same, in f64; lanes:
 // all lanes of a total.
@@ -92,6 +95,7 @@ double reduce_block(const T* x, int64_t n) {
 template <class T>
 class Direct {
  public:
+  using Number = T;
   explicit Direct(const Source& src) : data_(static_cast<const T*>(src.data)) {}
   const T* at(int64_t offset, int64_t) { return data_ + offset; }
 
@@ -100,6 +104,7 @@ class Direct {
 };
 class Converted {
  public:
+  using Number = float;
   explicit Converted(const Source& src) : src_(src) {}
   const float* at(int64_t offset, int64_t n) {
     load_f32(src_, offset, n, buffer_);
@@ -170,39 +175,82 @@ void columns(const ReduceArgs& args, int64_t lo, int64_t hi) {
   }
 }
 
-// Short rows: a lane each.
+// The total of all lanes of rows[i], in lane i.
 template <class R>
-void narrow_rows(const ReduceArgs& args, int64_t lo, int64_t hi) {
-  alignas(64) float total[kReduceBlock];
-  alignas(64) float next[kReduceBlock];
-  double finished[kReduceBlock];
-  for (int64_t at = lo; at < hi; at += kReduceBlock) {
-    const int64_t n = hi - at < kReduceBlock ? hi - at : kReduceBlock;
-    for (int64_t i = 0; i < n; ++i)
-      total[i] = R::kStart;
-    for (int64_t j = 0; j < args.k; ++j) {
-      load_strided(args.src, at * args.k + j, args.k, n, next);
-      add_row<R>(total, next, n);
+[[gnu::always_inline]] inline Vf total_of_each(Vf (&rows)[kLanes]) {
+  using List = LanesBelow<kLanes>::List;
+#pragma GCC unroll 4
+  for (int n = kLanes / 2; n > 0; n /= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < n; ++i)
+      rows[i] = R::merge(interleave<0>(rows[i], rows[i + n], List()),
+                         interleave<kLanes / 2>(rows[i], rows[i + n], List()));
+  }
+  return rows[0];
+}
+
+// kLanes rows of k numbers; a register behind the last one is read too, and counts nothing.
+template <class R, class T>
+[[gnu::always_inline]] inline Vf totals_of_rows(const T* x, int64_t k, Vi is_rest) {
+  Vf rows[kLanes];
+  const int64_t whole = k - k % kLanes;
+#pragma GCC unroll 16
+  for (int r = 0; r < kLanes; ++r) {
+    const T* row = x + r * k;
+    Vf total = splat(R::kStart);
+    for (int64_t i = 0; i < whole; i += kLanes)
+      total = R::step(total, load_lanes(row + i));
+    const Vf last = R::step(total, load_lanes(row + whole));
+    rows[r] = is_rest ? last : total;
+  }
+  return total_of_each<R>(rows);
+}
+
+// Short rows, and as many as lanes at least: kLanes of them at a time. Those at the end of the
+// source are computed in a copy, so that nothing behind it is read.
+template <class R, class From>
+void short_rows(const ReduceArgs& args, int64_t lo, int64_t hi) {
+  From from(args.src);
+  using T = typename From::Number;
+  const int64_t k = args.k;
+  Vi is_rest = {};
+  for (int i = 0; i < kLanes; ++i)
+    is_rest[i] = i < k % kLanes ? -1 : 0;
+  for (int64_t r = lo; r < hi; r += kLanes) {
+    const int64_t n = hi - r < kLanes ? hi - r : kLanes;
+    const int64_t wanted = kLanes * k + kLanes;
+    const int64_t left = (args.outer - r) * k;
+    alignas(64) float totals[kLanes];
+    double finished[kLanes];
+    if (left >= wanted) {
+      store(totals, totals_of_rows<R>(from.at(r * k, wanted), k, is_rest));
+    } else {
+      T padded[kLanes * kLongestShortRow + kLanes];
+      const auto there = static_cast<uint64_t>(n * k) * sizeof(T);
+      if (there > 0) std::memcpy(padded, from.at(r * k, n * k), there);
+      std::memset(padded + n * k, 0, static_cast<uint64_t>(wanted - n * k) * sizeof(T));
+      store(totals, totals_of_rows<R>(padded, k, is_rest));
     }
-    for (int64_t i = 0; i < n; ++i)
-      finished[i] = static_cast<double>(total[i]);
-    finish(finished, n, args);
-    for (int64_t i = 0; i < n; ++i)
-      total[i] = static_cast<float>(finished[i]);
-    store_f32(total, n, args.dst, at, false);
+    for (int i = 0; i < kLanes; ++i)
+      finished[i] = static_cast<double>(totals[i]);
+    finish(finished, kLanes, args);
+    for (int i = 0; i < kLanes; ++i)
+      totals[i] = static_cast<float>(finished[i]);
+    store_f32(totals, n, args.dst, r, false);
   }
 }
 
 using Run = void (*)(const ReduceArgs&, int64_t, int64_t);
 struct ReductionRow {
-  Run narrow, f32_rows, bf16_rows, any_rows;
+  Run f32_short, bf16_short, any_short;
+  Run f32_rows, bf16_rows, any_rows;
   Run f32_columns, bf16_columns, any_columns;
 };
 template <class R>
 constexpr ReductionRow kReductionRow = {
-    narrow_rows<R>,       rows<R, Direct<float>>,    rows<R, Direct<Bf16>>,
-    rows<R, Converted>,   columns<R, Direct<float>>, columns<R, Direct<Bf16>>,
-    columns<R, Converted>};
+    short_rows<R, Direct<float>>, short_rows<R, Direct<Bf16>>, short_rows<R, Converted>,
+    rows<R, Direct<float>>,       rows<R, Direct<Bf16>>,       rows<R, Converted>,
+    columns<R, Direct<float>>,    columns<R, Direct<Bf16>>,    columns<R, Converted>};
 // In the order of Reduction.
 constexpr ReductionRow kReductions[] = {
     kReductionRow<Add>,         kReductionRow<Add>,       kReductionRow<Max>,
@@ -220,7 +268,8 @@ Run by_type(ElementType type, Run f32, Run bf16, Run any) {
 
 void reduce_rows(const ReduceArgs& args, int64_t lo, int64_t hi) {
   const ReductionRow& row = kReductions[static_cast<int>(args.kind)];
-  if (args.k < kLanes) return row.narrow(args, lo, hi);
+  if (args.k <= kLongestShortRow && args.outer >= kLanes)
+    return by_type(args.src.type, row.f32_short, row.bf16_short, row.any_short)(args, lo, hi);
   by_type(args.src.type, row.f32_rows, row.bf16_rows, row.any_rows)(args, lo, hi);
 }
 

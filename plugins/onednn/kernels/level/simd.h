@@ -102,6 +102,13 @@ static inline Vi join_bytes(Int8s bytes) {
   return join_words(multiply_pairs(bytes, Int8s{} + int8_t{1}));
 }
 
+static inline Vf reversed(Vf v) {
+  Vi order;
+  for (int i = 0; i < kLanes; ++i)
+    order[i] = kLanes - 1 - i;
+  return __builtin_shuffle(v, order);
+}
+
 // The first n lanes (0 <= n < kLanes) from memory, the others `fill`; nothing else is read.
 static inline Vf load_part(const float* p, int64_t n, float fill) {
   float lanes[kLanes];

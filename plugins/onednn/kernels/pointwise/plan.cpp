@@ -127,7 +127,7 @@ std::string PointwisePlan::lay_out(const PointwiseSpec& spec) {
       dims_[g] *= spec.dims[axis];
   }
   auto lay = [&](const PointwiseEdge& from) {
-    Edge edge{from.type, from.quant, {}, true, true, true, false, {Place::kTile, 0}};
+    Edge edge{from.type, from.quant, {}, 0, true, true, true, false, {Place::kTile, 0}};
     int64_t dense = 1;
     for (int64_t g = rank_ - 1; g >= 0; --g) {
       const uint64_t group = static_cast<uint64_t>(g);
@@ -136,6 +136,7 @@ std::string PointwisePlan::lay_out(const PointwiseSpec& spec) {
       edge.is_scalar = edge.is_scalar && (edge.strides[g] == 0 || count_ == 1);
       edge.is_periodic = edge.is_periodic && (g == rank_ - 1 || edge.strides[g] == 0);
       dense *= dims_[g];
+      if (edge.is_flat) edge.run = dense;
     }
     return edge;
   };
@@ -217,6 +218,7 @@ bool PointwisePlan::needs_tiles() const {
 
 void PointwisePlan::generate(const Program& program, Level level) {
   generated_.reset();
+  is_one_row_ = false;
   level_ = level;
   in_tiles_ = needs_tiles();
   code_tiles_ = n_tiles_used_;
@@ -243,7 +245,9 @@ void PointwisePlan::generate(const Program& program, Level level) {
     targets.push_back(code_edge(edge, false));
   const code::Isa isa = level == Level::kAvx512 ? code::Isa::kAvx512 : code::Isa::kAvx2;
   generated_ = code::PointwiseCode::make(program, sources, targets, isa, &interpreted_because_);
-  if (generated_ != nullptr) n_tiles_used_ += n_outputs;
+  if (generated_ == nullptr) return;
+  n_tiles_used_ += n_outputs;
+  is_one_row_ = !in_tiles_ && count_ > 0 && rank_ == 1 && count_ <= kUnit;
 }
 
 std::string PointwisePlan::how() const {

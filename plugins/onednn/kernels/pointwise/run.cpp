@@ -15,8 +15,6 @@ namespace {
 
 // An output past this size would evict what the next node reads, and itself.
 constexpr int64_t kStreamBytes = int64_t{24} << 20;
-// Elements that one thread takes at a time of a row that generated code runs over.
-constexpr int64_t kUnit = 4096;
 
 }  // namespace
 
@@ -28,10 +26,11 @@ struct PointwisePlan::Frame {
   std::span<void* const> targets;
 };
 
-// Calls f(offset in the edge, position in the tile, length) for each run of the innermost dimension
-// within elements [at, at + n) of the iteration space.
+// The runs of the innermost dimension within elements [at, at + n) of the iteration space; whole
+// ones that follow each other along the next dimension are one grid. Calls f(the grid in the edge,
+// the position in the tile).
 template <class F>
-static void for_each_row(
+static void for_each_grid(
     const int64_t* dims, const int64_t* strides, int64_t rank, int64_t at, int64_t n, const F& f) {
   const int64_t inner = dims[rank - 1];
   int64_t index[kPointwiseMaxRank] = {};
@@ -43,14 +42,19 @@ static void for_each_row(
     offset += index[d] * strides[d];
   }
   int64_t column = at % inner;
+  RowGrid grid{.row_stride = rank > 1 ? strides[rank - 2] : 0, .stride = strides[rank - 1]};
   for (int64_t done = 0; done < n;) {
-    const int64_t length = std::min(n - done, inner - column);
-    f(offset + column * strides[rank - 1], done, length);
-    done += length;
+    const bool is_whole = rank > 1 && column == 0 && n - done >= inner;
+    grid.offset = offset + column * grid.stride;
+    grid.length = std::min(n - done, inner - column);
+    grid.rows = is_whole ? std::min((n - done) / inner, dims[rank - 2] - index[rank - 2]) : 1;
+    f(grid, done);
+    done += grid.rows * grid.length;
     column = 0;
-    for (int64_t d = rank - 2; d >= 0; --d) {
-      offset += strides[d];
-      if (++index[d] < dims[d]) break;
+    for (int64_t d = rank - 2, steps = grid.rows; d >= 0; --d, steps = 1) {
+      offset += steps * strides[d];
+      index[d] += steps;
+      if (index[d] < dims[d]) break;
       offset -= index[d] * strides[d];
       index[d] = 0;
     }
@@ -62,17 +66,19 @@ void PointwisePlan::load_rows(
   const Edge& edge = inputs_[i];
   const Source src{frame.sources[i], edge.type, edge.quant};
   if (edge.is_flat) return frame.table->load_f32(src, at, n, dst);
-  const int64_t stride = edge.strides[rank_ - 1];
-  for_each_row(dims_, edge.strides, rank_, at, n, [&](int64_t offset, int64_t to, int64_t length) {
-    if (stride == 1) {
-      frame.table->load_f32(src, offset, length, dst + to);
-    } else if (stride == 0) {
-      frame.table->load_f32(src, offset, 1, dst + to);
-      std::fill_n(dst + to + 1, length - 1, dst[to]);
-    } else {
-      frame.table->load_strided(src, offset, stride, length, dst + to);
-    }
+  for_each_grid(dims_, edge.strides, rank_, at, n, [&](const RowGrid& grid, int64_t to) {
+    frame.table->load_grid(src, grid, dst + to);
   });
+}
+
+// Of an element of the iteration space, in elements of the edge.
+int64_t PointwisePlan::offset_of(const Edge& edge, int64_t at) const {
+  int64_t offset = 0;
+  for (int64_t d = rank_ - 1; d >= 0; --d) {
+    offset += at % dims_[d] * edge.strides[d];
+    at /= dims_[d];
+  }
+  return offset;
 }
 
 void PointwisePlan::load_constants_and_scalars(const Frame& frame, float* arena) const {
@@ -96,15 +102,11 @@ PointwiseOperand PointwisePlan::load_input(
   const bool in_place = edge.type == ElementType::kF32 && n % frame.lanes == 0 && !edge.is_stored;
   const float* data = static_cast<const float*>(frame.sources[i]);
   if (edge.is_flat && in_place) return {data + at, 1};
-  const int64_t inner = dims_[rank_ - 1];
-  if (in_place && edge.strides[rank_ - 1] == 1 && at % inner + n <= inner) {
-    for_each_row(dims_, edge.strides, rank_, at, n,
-                 [&](int64_t offset, int64_t, int64_t) { data += offset; });
-    return {data, 1};
-  }
+  if (in_place && edge.run > 0 && at % edge.run + n <= edge.run)
+    return {data + offset_of(edge, at), 1};
   float* loaded = tile(arena, n_tiles_used_ + i);
   // The phase of what the tile holds; a longer load of the same phase serves as well.
-  const int64_t phase = edge.is_periodic ? at % inner : -1;
+  const int64_t phase = edge.is_periodic ? at % dims_[rank_ - 1] : -1;
   if (phase >= 0 && phase == loaded_at[i]) return {loaded, 1};
   load_rows(frame, i, at, n, loaded);
   if (n == tile_) loaded_at[i] = phase;
@@ -120,10 +122,11 @@ void PointwisePlan::store_output(
   const Edge& edge = outputs_[i];
   const Target dst{frame.targets[i], edge.type, edge.quant};
   if (edge.is_flat) return frame.table->store_f32(src, n, dst, at, streams(edge));
-  for_each_row(dims_, edge.strides, rank_, at, n,
-               [&](int64_t offset, int64_t from, int64_t length) {
-                 frame.table->store_f32(src + from, length, dst, offset, streams(edge));
-               });
+  for_each_grid(dims_, edge.strides, rank_, at, n, [&](const RowGrid& grid, int64_t from) {
+    for (int64_t r = 0; r < grid.rows; ++r)
+      frame.table->store_f32(src + from + r * grid.length, grid.length, dst,
+                             grid.offset + r * grid.row_stride, streams(edge));
+  });
 }
 
 PointwiseOperand PointwisePlan::resolve(Operand operand,
@@ -251,6 +254,7 @@ void PointwisePlan::run_code(const Frame& frame, int64_t lo, int64_t hi) const {
 PointwisePlan::Work PointwisePlan::work(const Context& context) const {
   const int64_t bytes = bytes_per_element_ + 4 * static_cast<int64_t>(code_.size());
   if (count_ == 0) return {0, bytes};
+  if (is_one_row_ && has_code(*context.table)) return {1, count_ * bytes};
   if (in_tiles_ || !has_code(*context.table)) return {(count_ + tile_ - 1) / tile_, tile_ * bytes};
   const int64_t inner = dims_[rank_ - 1];
   return {count_ / inner * ((inner + kUnit - 1) / kUnit), std::min(inner, kUnit) * bytes};
@@ -271,9 +275,21 @@ void PointwisePlan::run_units(const Context& context,
   run_tiles(frame, lo, hi);
 }
 
+// Steps of a loop may be over small tensors: nothing is divided or looked up for it.
+void PointwisePlan::run_row(std::span<const void* const> sources,
+                            std::span<void* const> targets) const {
+  std::array<void*, code::PointwiseCode::kMostEdges> pointers;
+  void** next = pointers.data();
+  for (const void* source : sources)
+    *next++ = const_cast<void*>(source);
+  std::copy(targets.begin(), targets.end(), next);
+  generated_->run(pointers.data(), count_, false);
+}
+
 void PointwisePlan::run(const Context& context,
                         std::span<const void* const> sources,
                         std::span<void* const> targets) const {
+  if (is_one_row_ && has_code(*context.table)) return run_row(sources, targets);
   const Work all = work(context);
   parallel_for(context.parallel, all.units, grain_rows(all.unit_bytes),
                [&](int64_t lo, int64_t hi) { run_units(context, sources, targets, lo, hi); });

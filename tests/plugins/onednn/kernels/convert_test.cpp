@@ -46,6 +46,34 @@ std::vector<uint16_t> all_patterns() {
   return all;
 }
 
+// Rows of every short length, forwards, backwards, repeated and with gaps; nothing behind them.
+TEST_P(Convert, LoadsGrids) {
+  std::vector<float> values(2000);
+  for (uint64_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(i % 251);
+  std::vector<uint8_t> bytes(values.begin(), values.end());
+  for (int64_t stride : {1, 0, -1, 2, -3}) {
+    for (int64_t row_stride : {0, 1, 40, -40}) {
+      for (int64_t length = 1; length <= 40; ++length) {
+        const RowGrid grid{1000, 7, row_stride, length, stride};
+        std::vector<float> got(static_cast<uint64_t>(7 * length) + 1, -5.0F), of_bytes = got;
+        context_.table->load_grid({values.data()}, grid, got.data());
+        context_.table->load_grid({bytes.data(), ElementType::kU8, {0.5F, 3}}, grid,
+                                  of_bytes.data());
+        for (int64_t i = 0; i < 7 * length; ++i) {
+          const auto k = static_cast<uint64_t>(i);
+          const float want =
+              values[static_cast<uint64_t>(1000 + i / length * row_stride + i % length * stride)];
+          ASSERT_EQ(got[k], want) << stride << ", rows " << row_stride << ", " << length;
+          ASSERT_EQ(of_bytes[k], (want - 3) * 0.5F);
+        }
+        EXPECT_EQ(got.back(), -5.0F);
+        EXPECT_EQ(of_bytes.back(), -5.0F);
+      }
+    }
+  }
+}
+
 TEST_P(Convert, EveryHalfRoundTrips) {
   const std::vector<uint16_t> all = all_patterns();
   const std::vector<float> values = load(all, ElementType::kF16);

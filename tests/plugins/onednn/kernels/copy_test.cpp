@@ -67,6 +67,28 @@ TEST_P(Copy, TransposesEveryPermutation) {
   }
 }
 
+// Long next to short, dense and with gaps, in the order of memory or not.
+TEST_P(Copy, MovesShortRows) {
+  for (int64_t size : {1, 2, 4, 8}) {
+    const std::vector<uint8_t> src = elements(3000 * 8, size);
+    for (int64_t columns = 1; columns <= 6; ++columns) {
+      for (int64_t step : {1, 2, -1}) {
+        std::vector<uint8_t> dst(static_cast<uint64_t>(3 * 900 * 7 * size) + 1, 99);
+        const StridedCopy copy{src.data() + 6 * size, dst.data(),      size,        3,
+                               {3, 900, columns},     {7200, 8, step}, {6300, 7, 1}};
+        strided_copy(context_, copy);
+        expect_copied(copy, "short rows");
+        EXPECT_EQ(dst.back(), 99);
+        const StridedCopy transposed{src.data() + 6 * size, dst.data(),      size,          3,
+                                     {3, columns, 900},     {7200, step, 8}, {6300, 900, 1}};
+        strided_copy(context_, transposed);
+        expect_copied(transposed, "short columns");
+        EXPECT_EQ(dst.back(), 99);
+      }
+    }
+  }
+}
+
 TEST_P(Copy, SlicesBackwardsAndBroadcasts) {
   const std::vector<uint8_t> src = elements(40 * 50, 2);
   std::vector<uint16_t> dst(20 * 25 * 3);

@@ -70,10 +70,48 @@ TEST_P(PointwiseCodeAccuracy, Hyperbolic) {
   expect_within(TN_EXPR_ACOSH, std::acosh, 4);
   expect_within(TN_EXPR_ATANH, std::atanh, 4);
 }
+TEST_P(PointwiseCodeAccuracy, Trigonometric) {
+  expect_within(TN_EXPR_SIN, std::sin, 1);
+  expect_within(TN_EXPR_COS, std::cos, 1);
+  expect_within(TN_EXPR_TAN, std::tan, 2.5);
+}
 TEST_P(PointwiseCodeAccuracy, Sigmoid) {
   expect_within(
       TN_EXPR_SIGMOID,
       [](double v) { return v < 0 ? std::exp(v) / (1 + std::exp(v)) : 1 / (1 + std::exp(-v)); }, 3);
+}
+
+// sin(a) b + exp(b) cos(a), at every length of a last vector.
+TEST_P(PointwiseCodeAccuracy, KeepsItsRegistersWhereAFunctionIsCalled) {
+  const tn_expr_node nodes[] = {input(0),
+                                input(1),
+                                op(TN_EXPR_SIN, 0),
+                                op(TN_EXPR_EXP, 1),
+                                op(TN_EXPR_COS, 0),
+                                op(TN_EXPR_MUL, 2, 1),
+                                op(TN_EXPR_MUL, 3, 4),
+                                op(TN_EXPR_ADD, 5, 6)};
+  const uint32_t results[] = {7};
+  std::vector<float> a = uniform(150, -10.0F, 10.0F);
+  const std::vector<float> b = uniform(150, -2.0F, 2.0F, 2);
+  for (uint64_t i = 0; i < a.size(); i += 7)
+    a[i] *= 1e20F;
+  for (int64_t n = 1; n <= 150; ++n) {
+    const PointwiseEdge edges[] = {{ElementType::kF32, {}, {1}}, {ElementType::kF32, {}, {1}}};
+    PointwisePlan plan;
+    ASSERT_EQ(plan.make({nodes, results, {&n, 1}, edges, {edges, 1}, GetParam()}), "");
+    ASSERT_EQ(plan.how(), "generated");
+    std::vector<float> y(static_cast<uint64_t>(n) + 1, 7.0F);
+    const void* sources[] = {a.data(), b.data()};
+    void* target = y.data();
+    plan.run(make_context(GetParam()), sources, {&target, 1});
+    for (uint64_t i = 0; i + 1 < y.size(); ++i) {
+      const double x = a[i];
+      ASSERT_NEAR(y[i], std::sin(x) * b[i] + std::exp(b[i]) * std::cos(x), 2e-6)
+          << i << " of " << n;
+    }
+    EXPECT_EQ(y.back(), 7.0F);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels,

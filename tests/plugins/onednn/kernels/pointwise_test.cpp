@@ -99,6 +99,36 @@ TEST_P(Pointwise, BroadcastsOverAnyAxes) {
   }
 }
 
+// Each broadcast of b over [60, 5, length], whose rows are laid out in tiles.
+TEST_P(Pointwise, BroadcastsOverShortRows) {
+  const std::vector<float> a = uniform(60 * 5 * 40, -0.9F, 4.0F);
+  const std::vector<float> b = uniform(60 * 5 * 40, -2.0F, 2.0F, 2);
+  for (int64_t length : {1, 2, 3, 7, 8, 15, 16, 17, 31, 40}) {
+    const std::vector<int64_t> dims = {60, 5, length};
+    const std::vector<int64_t> full = dense(dims);
+    for (uint32_t mask = 0; mask < 8; ++mask) {
+      std::vector<int64_t> kept = dims;
+      for (uint32_t d = 0; d < 3; ++d)
+        kept[d] = (mask >> d & 1) != 0 ? dims[d] : 1;
+      std::vector<int64_t> strides = dense(kept);
+      for (uint32_t d = 0; d < 3; ++d)
+        strides[d] *= (mask >> d & 1) != 0 ? 1 : 0;
+      std::vector<float> y(static_cast<uint64_t>(300 * length) + 1, 7.0F);
+      run(busy_program(), dims, {{ElementType::kF32, {}, full}, {ElementType::kF32, {}, strides}},
+          {a.data(), b.data()}, {ElementType::kF32, {}, full}, y.data());
+
+      for (int64_t i = 0; i < 300 * length; ++i) {
+        int64_t at = 0;
+        for (uint32_t d = 0; d < 3; ++d)
+          at += i / full[d] % dims[d] * strides[d];
+        const uint64_t k = static_cast<uint64_t>(i);
+        ASSERT_NEAR(y[k], busy(a[k], b[static_cast<uint64_t>(at)]), 2e-6) << mask << " at " << i;
+      }
+      EXPECT_EQ(y.back(), 7.0F);
+    }
+  }
+}
+
 // Channels-last output [2, 9, 9, 20] in NCHW order of dims, per-channel operand, NCHW operand.
 TEST_P(Pointwise, MixesLayouts) {
   const std::vector<int64_t> dims = {2, 20, 9, 9};

@@ -83,6 +83,31 @@ TEST_P(Reduce, ReadsBf16AsItIs) {
   }
 }
 
+// A row's total does not depend on the rows beside it.
+TEST_P(Reduce, TotalsOfShortRowsStandAlone) {
+  for (int64_t k : {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 64, 100, 127, 128, 129}) {
+    const int64_t outer = 37;
+    std::vector<float> x = uniform(static_cast<uint64_t>(outer * k), -3, 1);
+    x[static_cast<uint64_t>(5 * k + k - 1)] = NAN;
+    x[static_cast<uint64_t>(7 * k)] = INFINITY;
+    for (int kind = 0; kind < static_cast<int>(Reduction::kCount); ++kind) {
+      std::vector<float> y(static_cast<uint64_t>(outer) + 1, 7.0F);
+      reduce(context_, {static_cast<Reduction>(kind), {x.data()}, {y.data()}, outer, k, 1});
+      for (int64_t r = 0; r < outer; ++r) {
+        std::vector<float> rows(static_cast<uint64_t>(16 * k), 5.0F);
+        std::copy_n(x.begin() + r * k, k, rows.begin() + 11 * k);
+        std::vector<float> among(16);
+        reduce(context_, {static_cast<Reduction>(kind), {rows.data()}, {among.data()}, 16, k, 1});
+        const float got = y[static_cast<uint64_t>(r)];
+        EXPECT_EQ(std::isnan(got), r == 5) << kind << " of " << k;
+        if (r == 5) continue;
+        EXPECT_EQ(got, among[11]) << kind << " of " << k << ", row " << r;
+      }
+      EXPECT_EQ(y.back(), 7.0F);
+    }
+  }
+}
+
 // [2, 49, 20] u8 channels-last
 TEST_P(Reduce, PoolsQuantizedChannels) {
   std::vector<uint8_t> x(2 * 49 * 20);

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of small matrices by plain loops: orders of axes, extents, and where a primitive
+// multiplies.
+
+#include <cmath>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "executable.hpp"
+#include "graph_builder.hpp"
+
+namespace tenon::onednn::test {
+namespace {
+
+using Floats = std::vector<float>;
+
+struct Shape {
+  int64_t m, k, n;
+};
+
+Floats random_matrix(int64_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  Floats x(static_cast<size_t>(count));
+  for (float& v : x)
+    v = uniform(random);
+  return x;
+}
+
+// a @ b, of which each may be given as its transpose.
+struct Made {
+  Floats got;
+  bool is_small = false;
+};
+Made product(const Shape& s, const Floats& a, const Floats& b, bool turns_a, bool turns_b) {
+  GraphBuilder builder(1);
+  const Dims a_dims = turns_a ? Dims{s.k, s.m} : Dims{s.m, s.k};
+  const Dims b_dims = turns_b ? Dims{s.n, s.k} : Dims{s.k, s.n};
+  auto transposed = [&](int value, bool turns, const Dims& to) {
+    return turns ? builder.node("Transpose", {value}, to, {{"perm", Dims{1, 0}}}) : value;
+  };
+  const int left = transposed(builder.input("a", a_dims), turns_a, {s.m, s.k});
+  const int right = transposed(builder.input("b", b_dims), turns_b, {s.k, s.n});
+  builder.output(builder.node("MatMul", {left, right}, {s.m, s.n}));
+  builder.graph.finish();
+  const Graph& graph = builder.graph;
+  WeightStore store;
+  Executable exe(graph, {.threads = 1}, store);
+  Made made;
+  for (const Step& step : exe.plan().steps)
+    made.is_small |= step.kernel == "tenon:small_product";
+  made.got.assign(static_cast<size_t>(s.m * s.n), -99.0F);
+  const std::vector<const void*> in = {a.data(), b.data()};
+  const std::vector<void*> out = {made.got.data()};
+  std::shared_ptr<void> workspace = aligned_bytes(exe.workspace_bytes());
+  EXPECT_EQ(exe.run({.inputs = in, .outputs = out, .workspace = workspace.get()}), nullptr);
+  return made;
+}
+
+TEST(SmallProduct, AgreesWithF64InEachOrderOfAxes) {
+  for (const Shape& s : {Shape{1, 1, 1},
+                         {3, 3, 1},
+                         {1, 7, 5},
+                         {8, 8, 8},
+                         {5, 9, 3},
+                         {16, 64, 1},
+                         {4, 4, 64},
+                         {2, 3, 63},
+                         {32, 32, 1}}) {
+    const Floats a = random_matrix(s.m * s.k, 3), b = random_matrix(s.k * s.n, 4);
+    for (int turns = 0; turns < 4; ++turns) {
+      const bool turns_a = (turns & 1) != 0, turns_b = (turns & 2) != 0;
+      const Made made = product(s, a, b, turns_a, turns_b);
+      EXPECT_TRUE(made.is_small);
+      for (int64_t i = 0; i < s.m; ++i) {
+        for (int64_t j = 0; j < s.n; ++j) {
+          double want = 0;
+          for (int64_t k = 0; k < s.k; ++k)
+            want += double{a[static_cast<size_t>(turns_a ? k * s.m + i : i * s.k + k)]} *
+                    double{b[static_cast<size_t>(turns_b ? j * s.k + k : k * s.n + j)]};
+          ASSERT_NEAR(made.got[static_cast<size_t>(i * s.n + j)], want, 1e-5)
+              << s.m << " x " << s.k << " x " << s.n << ", turns " << turns;
+        }
+      }
+    }
+  }
+}
+
+TEST(SmallProduct, LeavesOthersToAPrimitive) {
+  for (const Shape& s : {Shape{8, 8, 17}, {2, 2, 65}, {1, 1025, 1}}) {
+    const Floats a = random_matrix(s.m * s.k, 3), b = random_matrix(s.k * s.n, 4);
+    EXPECT_FALSE(product(s, a, b, false, false).is_small) << s.m << " x " << s.k << " x " << s.n;
+  }
+}
+
+TEST(SmallProduct, SpreadsNanAndInfinity) {
+  const Made made = product({2, 2, 1}, {NAN, 0.0F, INFINITY, 0.0F}, {0.0F, 1.0F}, false, false);
+  EXPECT_TRUE(std::isnan(made.got[0]));
+  EXPECT_TRUE(std::isnan(made.got[1]));
+}
+
+}  // namespace
+}  // namespace tenon::onednn::test
