@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data sets that are damaged, of another length or without numbers: refused in one line, or said."""
+"""Damaged data sets, of another length, without numbers: refused in one line, or left with a word."""
 
 import zipfile
 from pathlib import Path
