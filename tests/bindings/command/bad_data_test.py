@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Damaged data sets, of another length, without numbers: refused in one line, or left with a word."""
+"""Data sets that are damaged, of another length or without numbers: refused in one line, or said
+with what was left."""
 
 import zipfile
 from pathlib import Path
