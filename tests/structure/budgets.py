@@ -31,7 +31,7 @@ ROOMS = {
     "host text": (("host/text",), 900, 7500),
     "host report": (("host/report",), 120, 1000),
     "host capi": (("host/capi",), 700, 5100),
-    "sdk": (("sdk",), 5400, 38850),
+    "sdk": (("sdk",), 5420, 38950),
     "sdk backend kit": (("sdk/include/tenon/sdk/backend",), 1870, 14850),
 }
 IN_A_ROOM = {folder for folders, *_ in ROOMS.values() for folder in folders}
