@@ -95,7 +95,12 @@ Trials::Trials(uint64_t seed,
     const tn_op* row = services.op->at(ctx_, i);
     if (row->sample && (rows.empty() || rows == view(row->type))) rows_.push_back(row);
   }
-  if (!loaded.ok() || rows_.empty()) std::abort();
+  if (!loaded.ok()) std::abort();
+  if (rows_.empty()) {
+    std::fprintf(stderr, "fuzz_mutants: --row: expected an operator with a sample, got %s\n",
+                 std::string(rows).c_str());
+    std::exit(kCannotRun);
+  }
   for (const std::string& backend : backends_)
     if (std::string why = why_not_there(session_, backend); !why.empty()) {
       std::fprintf(stderr, "fuzz_mutants: %s\n", why.c_str());
