@@ -249,14 +249,16 @@ std::pair<float, float> bounds_of(const EpilogueNode& op) {
   return {std::min(op.eltwise->alpha, op.eltwise->beta), op.eltwise->beta};  // as ONNX's Clip
 }
 
-bool ensure_available(Lowering& lowering, int value) {
+bool ensure_available(Lowering& lowering, int value, std::span<const std::string_view> views) {
   if (lowering.is_available(value)) return true;
   int producer = lowering.graph().values[value].producer;
   if (producer == kNone || lowering.is_done(producer)) return false;
   const Node& node = lowering.graph().nodes[producer];
-  if (node.op != "DequantizeLinear" && node.op != "Reshape") return false;
+  const bool is_view = std::ranges::find(views, node.op) != views.end();
+  if (node.op != "DequantizeLinear" && node.op != "Reshape" && !is_view) return false;
+  if (!is_view) views = {};
   for (int input : node.inputs) {
-    if (input != kNone && !ensure_available(lowering, input)) return false;
+    if (input != kNone && !ensure_available(lowering, input, views)) return false;
   }
   lowering.mark_done(producer);
   find_handler(node.op)->lower(lowering, producer);

@@ -5,6 +5,8 @@
 // The result is then the chain's last value and nothing between is stored.
 
 #include <optional>
+#include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -94,7 +96,8 @@ bool is_bounds(const EpilogueNode& op);
 std::pair<float, float> bounds_of(const EpilogueNode& op);  // low, high
 // The QuantizeLinear with such parameters that alone reads the value and waits; else kNone.
 int only_quantize(const Lowering& lowering, int value);
-// Lowers what makes `value` when that costs nothing (views). True when the value can be read now.
-bool ensure_available(Lowering& lowering, int value);
+// Lowers what makes `value` when that costs nothing: DequantizeLinear and Reshape, and in front of
+// the value the operators of `views`. True when the value can be read now.
+bool ensure_available(Lowering& lowering, int value, std::span<const std::string_view> views = {});
 
 }  // namespace tenon::onednn

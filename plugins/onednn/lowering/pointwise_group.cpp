@@ -2,12 +2,10 @@
 #include "pointwise_group.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <string_view>
 
 #include "cpu.hpp"
 #include "epilogue.hpp"
-#include "handler.hpp"
 #include "kernels/pointwise.h"
 #include "state_layout.hpp"
 
@@ -27,20 +25,8 @@ Dims broadcast_strides(const View& view, const Dims& dims) {
   return strides;
 }
 
-// Whether a group may read the value; views of what is at hand are made for it.
-bool is_at_hand(Lowering& lowering, int value) {
-  constexpr std::string_view kViews[] = {"Slice", "Transpose", "Squeeze", "Unsqueeze"};
-  if (ensure_available(lowering, value)) return true;
-  const int producer = lowering.graph().values[value].producer;
-  if (producer == kNone || lowering.is_done(producer)) return false;
-  const Node& node = lowering.graph().nodes[producer];
-  if (std::find(std::begin(kViews), std::end(kViews), node.op) == std::end(kViews)) return false;
-  for (int input : node.inputs)
-    if (input != kNone && !is_at_hand(lowering, input)) return false;
-  lowering.mark_done(producer);
-  find_handler(node.op)->lower(lowering, producer);
-  return lowering.is_available(value);
-}
+// Views of what is at hand are made for a group.
+constexpr std::string_view kViews[] = {"Slice", "Transpose", "Squeeze", "Unsqueeze"};
 
 bool is_real_or_bool(ElementType type) {
   return type <= ElementType::kF16 || type == ElementType::kBool;
@@ -123,7 +109,7 @@ bool PointwiseGroup::add(int index) {
       continue;
     }
     if (add_producer(input)) continue;
-    if (!is_at_hand(lowering_, input) || lowering_.view(input).channels != nullptr) {
+    if (!ensure_available(lowering_, input, kViews) || lowering_.view(input).channels != nullptr) {
       return false;
     }
   }
