@@ -73,9 +73,11 @@ Verdict judge(const Method& method, const Choice& choice, Node node, const White
   verdict.why = choice.selected.why_left(node);
   if (!verdict.why.empty()) return verdict;
   Result<Layer> read = read_layer(node);
-  verdict.why = read.ok() ? method.refuse(*read) : read.status().message();
-  if (!verdict.why.empty()) {
+  Refusal refused = read.ok() ? method.refuse(*read) : Refusal{read.status().message()};
+  if (refused) {
     verdict.is_misfit = true;
+    verdict.suited = refused.suited;
+    verdict.why = refused.suited.empty() ? refused.why : cat(refused.why, ": use ", refused.suited);
     return verdict;
   }
   verdict.layer = std::move(*read);

@@ -35,6 +35,7 @@ struct Choice {
 struct Verdict {
   Node node;
   std::string why;           // not empty: it is left as it is
+  std::string suited = {};   // the pass that is for layers of its form, where `why` is another's
   bool is_misfit = false;    // because of its form or the ranks asked for, not of figures
   bool is_factored = false;  // the figures below are there
   Layer layer;               // its weight is dropped when the verdict is made

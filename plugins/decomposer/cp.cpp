@@ -21,18 +21,18 @@ class CpMethod : public Method {
   CpMethod(const RankRule& rule, const AlsLimits& limits, uint64_t seed)
       : rule_(rule), limits_(limits), seed_(seed) {}
 
-  std::string refuse(const Layer& layer) const override {
-    if (!layer.is_conv) return "a product: use decomposer.svd";
+  Refusal refuse(const Layer& layer) const override {
+    if (!layer.is_conv) return {"a product", "decomposer.svd"};
     // Its windows along one axis are ONNX's: what another operator's attributes mean is not stated.
-    if (!layer.node.is("Conv")) return "not ONNX's Conv: use decomposer.tucker2";
-    if (layer.group != 1) return cat("a convolution in ", layer.group, " groups");
-    if (layer.weight.window == 1) return "its window is 1: use decomposer.svd";
+    if (!layer.node.is("Conv")) return {"not ONNX's Conv", "decomposer.tucker2"};
+    if (layer.group != 1) return {cat("a convolution in ", layer.group, " groups")};
+    if (layer.weight.window == 1) return {"its window is 1", "decomposer.svd"};
     if (layer.window.size() != 2)
-      return cat("its window has ", layer.window.size(), " dimensions: expected 2");
+      return {cat("its window has ", layer.window.size(), " dimensions: expected 2")};
     int64_t most = std::min(layer.weight.n_out, layer.weight.n_in) * layer.weight.window;
     if (rule_.kind == RankKind::kFixed && rule_.fixed > most)
-      return cat("rank: expected at most ", most, ", got ", rule_.fixed);
-    return "";
+      return {cat("rank: expected at most ", most, ", got ", rule_.fixed)};
+    return {};
   }
 
   Factors factor(const Layer& layer) const override {

@@ -48,8 +48,7 @@ Status check_named(const Choice& choice, const std::vector<Verdict>& verdicts) {
   for (const std::string& pattern : choice.selected.only) {
     bool used = false;
     for (const Verdict& verdict : verdicts) {
-      const bool is_anothers = verdict.why.find("use decomposer.") != std::string::npos;
-      const bool may_stay = choice.leaves_unsuited && is_anothers;
+      const bool may_stay = choice.leaves_unsuited && !verdict.suited.empty();
       if (verdict.is_misfit && !may_stay && pattern == verdict.node.name())
         return invalid(cat("option only: node ", pattern, ": ", verdict.why));
       used = used || !matched_by({pattern}, verdict.node).empty();
@@ -202,6 +201,7 @@ Json report_of(const std::vector<Verdict>& verdicts) {
     Json row{{"node", verdict.node.name()}, {"op", verdict.node.type()}};
     bool is_done = verdict.why.empty();
     if (!is_done) row["why"] = verdict.why;
+    if (!verdict.suited.empty()) row["suited"] = verdict.suited;
     if (verdict.is_factored) row.update(figures(verdict));
     (is_done ? done : left).push_back(std::move(row));
     if (!is_done) continue;

@@ -22,12 +22,20 @@ struct Factors {
   std::string why = {};  // not empty: not fit for use
 };
 
+// Why a layer is not for a method; an empty `why`: it is.
+struct Refusal {
+  std::string why;
+  std::string suited = {};  // the pass that takes such layers; empty: none is known
+
+  explicit operator bool() const { return !why.empty(); }
+};
+
 // Stateless but for its options: layers are factored on several threads at once.
 class Method {
  public:
   virtual ~Method() = default;
-  // Why layers of this form, or with these options, are not for it; empty: they are.
-  virtual std::string refuse(const Layer& layer) const = 0;
+  // By the layer's form and the options.
+  virtual Refusal refuse(const Layer& layer) const = 0;
   // The first step reads all channels of the input.
   virtual Factors factor(const Layer& layer) const = 0;
   // The same with ranks by this share of energy; nullptr: its ranks cannot be found so.

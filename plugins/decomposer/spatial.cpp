@@ -15,21 +15,21 @@ class SpatialMethod : public Method {
  public:
   explicit SpatialMethod(const RankRule& rule) : rule_(rule) {}
 
-  std::string refuse(const Layer& layer) const override {
-    if (!layer.is_conv) return "a product: use decomposer.svd";
+  Refusal refuse(const Layer& layer) const override {
+    if (!layer.is_conv) return {"a product", "decomposer.svd"};
     // Its windows along one axis are ONNX's: what another operator's attributes mean is not stated.
-    if (!layer.node.is("Conv")) return "not ONNX's Conv: use decomposer.tucker2";
-    if (layer.group != 1) return cat("a convolution in ", layer.group, " groups");
+    if (!layer.node.is("Conv")) return {"not ONNX's Conv", "decomposer.tucker2"};
+    if (layer.group != 1) return {cat("a convolution in ", layer.group, " groups")};
     if (layer.window.size() != 2)
-      return cat("its window has ", layer.window.size(), " dimensions: expected 2");
+      return {cat("its window has ", layer.window.size(), " dimensions: expected 2")};
     if (layer.window[0] == 1 || layer.window[1] == 1)
-      return cat("its window is ", layer.window[0], "x", layer.window[1], ": use ",
-                 layer.weight.window == 1 ? "decomposer.svd" : "decomposer.tucker2");
+      return {cat("its window is ", layer.window[0], "x", layer.window[1]),
+              layer.weight.window == 1 ? "decomposer.svd" : "decomposer.tucker2"};
     int64_t most =
         std::min(layer.weight.n_in * layer.window[0], layer.weight.n_out * layer.window[1]);
     if (rule_.kind == RankKind::kFixed && rule_.fixed > most)
-      return cat("rank: expected at most ", most, ", got ", rule_.fixed);
-    return "";
+      return {cat("rank: expected at most ", most, ", got ", rule_.fixed)};
+    return {};
   }
 
   Factors factor(const Layer& layer) const override {

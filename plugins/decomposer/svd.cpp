@@ -13,13 +13,13 @@ class SvdMethod : public Method {
  public:
   explicit SvdMethod(const RankRule& rule) : rule_(rule) {}
 
-  std::string refuse(const Layer& layer) const override {
-    if (layer.group != 1) return cat("a convolution in ", layer.group, " groups");
-    if (layer.weight.window != 1) return "its window is larger than 1: use decomposer.tucker2";
+  Refusal refuse(const Layer& layer) const override {
+    if (layer.group != 1) return {cat("a convolution in ", layer.group, " groups")};
+    if (layer.weight.window != 1) return {"its window is larger than 1", "decomposer.tucker2"};
     int64_t most = std::min(layer.weight.n_out, layer.weight.n_in);
     if (rule_.kind == RankKind::kFixed && rule_.fixed > most)
-      return cat("rank: expected at most ", most, ", got ", rule_.fixed);
-    return "";
+      return {cat("rank: expected at most ", most, ", got ", rule_.fixed)};
+    return {};
   }
 
   Factors factor(const Layer& layer) const override {

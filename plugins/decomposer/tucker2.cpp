@@ -20,17 +20,18 @@ class Tucker2Method : public Method {
  public:
   explicit Tucker2Method(const Tucker2Options& options) : options_(options) {}
 
-  std::string refuse(const Layer& layer) const override {
-    if (!layer.is_conv) return "a product: use decomposer.svd";
-    if (layer.group != 1) return cat("a convolution in ", layer.group, " groups");
-    if (layer.weight.window == 1) return "its window is 1: use decomposer.svd";
+  Refusal refuse(const Layer& layer) const override {
+    if (!layer.is_conv) return {"a product", "decomposer.svd"};
+    if (layer.group != 1) return {cat("a convolution in ", layer.group, " groups")};
+    if (layer.weight.window == 1) return {"its window is 1", "decomposer.svd"};
     const int64_t n_in = layer.weight.n_in, n_out = layer.weight.n_out;
     std::string why = refuse_rank("rank_in", options_.in, n_in);
     if (why.empty()) why = refuse_rank("rank_out", options_.out, n_out);
     bool is_swapped = options_.in.kind == RankKind::kFixed &&
                       options_.out.kind == RankKind::kFixed && options_.in.fixed <= n_out &&
                       options_.out.fixed <= n_in;
-    return !why.empty() && is_swapped ? why + " (are rank_in and rank_out swapped?)" : why;
+    if (!why.empty() && is_swapped) why += " (are rank_in and rank_out swapped?)";
+    return {why};
   }
 
   Factors factor(const Layer& layer) const override {

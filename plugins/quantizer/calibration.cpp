@@ -36,11 +36,9 @@ std::string place_of_first(const DLTensor& tensor, const Feed& feed, uint64_t ba
   const uint64_t first = batch * feed.batch();
   const bool is_by_sample =
       tensor.ndim > 0 && static_cast<uint64_t>(tensor.shape[0]) == feed.batch();
-  if (!is_by_sample || dtype_of(tensor) != TN_F32) return feed.batch_text(batch);
-  const auto* data = data_of<const float>(tensor);
-  const int64_t n = element_count(tensor);
-  const int64_t at = std::find_if(data, data + n, [](float x) { return !std::isfinite(x); }) - data;
-  return feed.sample_text(first + static_cast<uint64_t>(at / (n / tensor.shape[0])));
+  const int64_t sample =
+      is_by_sample ? first_along_axis_0(tensor, [](auto x) { return !std::isfinite(x); }) : -1;
+  return sample < 0 ? feed.batch_text(batch) : feed.sample_text(first + static_cast<uint64_t>(sample));
 }
 
 // The smallest and the largest number of an input of floats.

@@ -14,18 +14,19 @@
 namespace tenon::quantizer {
 namespace {
 
-bool is_narrow(Value value) {
+// Or fewer.
+bool has_8_bits(Value value) {
   const uint32_t dtype = value.dtype();
   return dtype != TN_DTYPE_NONE && dtype != TN_BOOL && TN_DTYPE_BITS(dtype) <= 8;
 }
 
 // What moves elements hands on what it reads.
 bool comes_in_8_bits(Value value) {
-  while (!is_narrow(value)) {
+  while (!has_8_bits(value)) {
     Node maker = value.producer();
     if (!maker) return false;
     const Kind kind = role_of(maker).kind;
-    if (kind == Kind::kDequantize) return is_narrow(maker.input(0));
+    if (kind == Kind::kDequantize) return has_8_bits(maker.input(0));
     if (kind != Kind::kSameScale) return false;
     value = maker.input(0);
   }
@@ -44,7 +45,7 @@ bool is_of_quantized(Node node) {
   const Kind kind = role_of(node).kind;
   if (kind != Kind::kInteger && kind != Kind::kFloat) return false;
   const std::vector<Value> inputs = node.inputs();
-  return std::ranges::count_if(inputs, [](Value v) { return v && is_narrow(v); }) > 1;
+  return std::ranges::count_if(inputs, [](Value v) { return v && has_8_bits(v); }) > 1;
 }
 
 class Macs {

@@ -36,7 +36,7 @@ for _, method in ipairs(methods) do
     taken[layer.node] = true
   end
   for _, layer in ipairs(report.left) do
-    if not layer.why:find("use decomposer.", 1, true) then
+    if not layer.suited then -- else it is another method's
       why[layer.node] = layer.why
     end
   end

@@ -16,26 +16,16 @@ namespace {
 constexpr int64_t kDefaultMs = 500;  // as the schema says
 constexpr int64_t kNsOfMs = 1'000'000;
 
-// With the store that it reads and fills.
-class StoredChooser : public Chooser {
- public:
+// A base, so that it is there before the chooser that reads and fills it.
+struct WithStore {
+  ChoiceStore store;
+};
+
+struct StoredChooser : WithStore, MeasuredChooser {
   StoredChooser(tn_ctx* ctx, std::string folder, int64_t budget_ns)
-      : store_(std::move(folder),
-               fingerprint(),
-               [ctx](const std::string& what) { log_line(ctx, TN_LOG_WARNING, what); }),
-        chooser_(store_, budget_ns, hold_contest) {}
-
-  ChoiceStore& store() { return store_; }
-  std::optional<Decision> kept(const std::string& key) override { return chooser_.kept(key); }
-  bool measures() override { return chooser_.measures(); }
-  Decision decide(Contest contest) override { return chooser_.decide(std::move(contest)); }
-  Decision keep_ruled(const std::string& key, const std::string& ruled) override {
-    return chooser_.keep_ruled(key, ruled);
-  }
-
- private:
-  ChoiceStore store_;
-  MeasuredChooser chooser_;
+      : WithStore{{std::move(folder), fingerprint(),
+                   [ctx](const std::string& what) { log_line(ctx, TN_LOG_WARNING, what); }}},
+        MeasuredChooser(store, budget_ns, hold_contest) {}
 };
 
 }  // namespace
@@ -48,7 +38,7 @@ Result<std::unique_ptr<Chooser>> new_chooser(tn_ctx* ctx, const Options& options
   const int64_t ms = measures ? options.integer("choose_ms", kDefaultMs) : 0;
   auto made = std::make_unique<StoredChooser>(
       ctx, how == "rules" ? "" : ChoiceStore::default_folder(), ms * kNsOfMs);
-  if (std::string bad = made->store().take(given); !bad.empty())
+  if (std::string bad = made->store.take(given); !bad.empty())
     return invalid(cat("option choices: expected lines as a plan reports them, got ", bad));
   return std::unique_ptr<Chooser>(std::move(made));
 }

@@ -134,6 +134,8 @@ TEST_F(Tucker2, LeavesGroupsPointsAndProducts) {
   EXPECT_THAT(why_left("depthwise"), HasSubstr("a convolution in 8 groups"));
   EXPECT_THAT(why_left("point"), HasSubstr("use decomposer.svd"));
   EXPECT_THAT(why_left("product"), HasSubstr("use decomposer.svd"));
+  EXPECT_FALSE(row("left", "depthwise").contains("suited"));
+  EXPECT_EQ(row("left", "product")["suited"], "decomposer.svd");
 }
 
 TEST_F(Tucker2, ALayerThatIsNamedMustBeOneThatItCanDo) {

@@ -247,17 +247,13 @@ inline Status Feed::hand_on(const Fed& field, Tensor* room, DLTensor* view) {
 // Once. A Relu in the model makes 0 of NaN, so that nothing behind it shows that there was one.
 inline void Feed::warn_of_nan(std::span<const uint64_t> samples) {
   for (size_t i = 0; i < inputs_.size() && !has_warned_; ++i) {
-    const DLTensor& view = views_[i];
-    if (dtype_of(view) != TN_F32 || view.ndim == 0 || view.shape[0] == 0) continue;
-    const auto* data = data_of<const float>(view);
-    const int64_t n = element_count(view);
-    const int64_t at = std::find_if(data, data + n, [](float x) { return x != x; }) - data;
-    if (at == n) continue;
-    const auto sample = static_cast<uint64_t>(at / (n / view.shape[0]));
+    if (dtype_of(views_[i]) != TN_F32) continue;
+    const int64_t sample = first_along_axis_0(views_[i], [](auto x) { return x != x; });
+    if (sample < 0) continue;
     has_warned_ = true;
     log_line(ctx_, TN_LOG_WARNING,
              cat("option ", option_, ": field ", inputs_[i].name, " has NaN in ",
-                 sample_text(samples[sample % samples.size()])));
+                 sample_text(samples[static_cast<uint64_t>(sample) % samples.size()])));
   }
 }
 

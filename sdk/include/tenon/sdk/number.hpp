@@ -2,6 +2,7 @@
 #pragma once
 // Elements of dense CPU tensors as numbers, whatever their type.
 
+#include <algorithm>
 #include <vector>
 
 #include "tenon/half.hpp"
@@ -45,6 +46,16 @@ bool with_numbers(const DLTensor& t, Use&& use) {
       return false;
   }
 #undef TN_NUMBER_CASE_
+}
+
+// Where along the first axis the first element that is_bad accepts stands; -1: nowhere.
+template <class IsBad>
+int64_t first_along_axis_0(const DLTensor& t, IsBad&& is_bad) {
+  const int64_t n = element_count(t);
+  if (n == 0 || t.ndim == 0) return -1;
+  int64_t found = n;
+  with_numbers(t, [&](const auto* data) { found = std::find_if(data, data + n, is_bad) - data; });
+  return found == n ? -1 : found / (n / t.shape[0]);
 }
 
 // A copy as another type, by conversion of each element.
