@@ -4,10 +4,9 @@
 #include <functional>
 #include <map>
 
-#include <nlohmann/json.hpp>
-
 #include "backends/backend_use.hpp"
-#include "languages/option_schema.hpp"
+#include "schemas/kept.hpp"
+#include "schemas/option_schema.hpp"
 #include "services/boundary.hpp"
 
 namespace tenon::host {
@@ -15,18 +14,13 @@ namespace {
 
 using nlohmann::json;
 
-json properties_in(std::string_view schema_text) {
-  json schema = json::parse(schema_text, nullptr, false);
-  return schema.is_object() ? schema.value("properties", json::object()) : json::object();
-}
-
 // The options of the plan that this backend's schema knows.
 Result<Ref<tn_options>> options_for(tn_ctx* ctx,
                                     std::string_view id,
                                     std::string_view schema_text,
                                     const json& rest,
                                     json* unknown) {
-  json properties = properties_in(schema_text);
+  const Json& properties = schema_properties(schema_text);
   json known = json::object();
   for (auto& [key, value] : rest.items()) {
     if (!properties.contains(key)) continue;
@@ -89,17 +83,17 @@ struct Opening {
   }
 };
 
-json backend_rows(const tn_ctx* ctx) {
-  return json::parse(ctx->session->registry->list_components("tenon.backend/1"));
+std::vector<const ComponentText*> described_backends(const Opening& opening) {
+  return opening.ctx->session->registry->described("tenon.backend/1");
 }
 
 // Backends whose schema names an option of the plan in "joined_by" stand before all others.
 Status add_joined(Opening& opening) {
-  for (const json& one : backend_rows(opening.ctx)) {
-    const json& schema = one["schema"];
+  for (const ComponentText* one : described_backends(opening)) {
+    const Json& schema = schema_json(one->schema);
     std::string option = schema.is_object() ? schema.value("joined_by", "") : "";
     if (option.empty() || !opening.rest.contains(option)) continue;
-    const std::string id = one["id"];
+    const std::string& id = one->id;
     if (std::ranges::any_of(opening.uses, [&](const auto& use) { return use->id == id; })) continue;
     TN_CHECK(opening.add(id));
     opening.uses.back()->is_joined = true;
@@ -112,10 +106,10 @@ Status add_joined(Opening& opening) {
 // 0) of those that find a device here. Nothing else decides it.
 Status add_default(Opening& opening) {
   std::multimap<int64_t, std::string, std::greater<>> wanted;
-  for (const json& one : backend_rows(opening.ctx)) {
-    const json& schema = one["schema"];
+  for (const ComponentText* one : described_backends(opening)) {
+    const Json& schema = schema_json(one->schema);
     int64_t preference = schema.is_object() ? schema.value("preference", int64_t{0}) : 0;
-    if (preference > 0) wanted.emplace(preference, one["id"]);
+    if (preference > 0) wanted.emplace(preference, one->id);
   }
   for (const auto& [preference, id] : wanted) {
     json before = opening.unknown;
@@ -129,7 +123,7 @@ Status add_default(Opening& opening) {
 Status unknown_option(const Opening& opening, const std::string& name) {
   const std::string& backend = preferred_of(opening.uses).id;
   TN_TRY(found, opening.ctx->session->registry->find("tenon.backend/1", backend));
-  json known = properties_in(view(found.component->options_schema));
+  const Json& known = schema_properties(view(found.component->options_schema));
   std::vector<std::string> names;
   for (const auto& option : known.items())
     names.push_back(option.key());

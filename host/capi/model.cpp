@@ -63,10 +63,10 @@ Result<FileOptions> read_options(tn_ctx* ctx, std::string_view text) {
 
 // Format "onnx" is the component "onnx" or "onnx.<anything>".
 Result<std::string> by_format(tn_ctx* ctx, std::string_view role, std::string_view format) {
-  std::vector<std::string> ids = ctx->session->registry->ids(role);
   std::vector<std::string_view> formats;
   std::string known;
-  for (const std::string& id : ids) {
+  for (const ComponentText* one : ctx->session->registry->described(role)) {
+    const std::string& id = one->id;
     formats.push_back(std::string_view(id).substr(0, id.find('.')));
     if (id == format || formats.back() == format) return id;
     known += cat(known.empty() ? "" : ", ", formats.back());
@@ -91,10 +91,10 @@ Result<std::string> choose_reader(tn_ctx* ctx, tn_blob* blob, std::string_view p
   if (named.ok() && probe(ctx, *named, head, path) > 0) return named;
   std::string best;
   int32_t surest = 0;
-  for (const std::string& id : registry.ids(kReader)) {
-    int32_t sure = probe(ctx, id, head, path);
+  for (const ComponentText* one : registry.described(kReader)) {
+    int32_t sure = probe(ctx, one->id, head, path);
     if (sure > surest) {
-      best = id;
+      best = one->id;
       surest = sure;
     }
   }

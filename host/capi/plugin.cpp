@@ -31,11 +31,11 @@ Status ask_devices(tn_ctx* ctx, const std::string& id, nlohmann::json* devices) 
 // What every backend has to run on. This loads the backends, unlike the rest of the report.
 nlohmann::json backends_json(tenon_session* session) {
   nlohmann::json all = nlohmann::json::array();
-  for (const std::string& id : session->host.registry->ids("tenon.backend/1")) {
+  for (const auto* one : session->host.registry->described("tenon.backend/1")) {
     nlohmann::json devices;
-    Status asked = ask_devices(tenon::host::context(session), id, &devices);
+    Status asked = ask_devices(tenon::host::context(session), one->id, &devices);
     if (!asked.ok()) devices = {{{"why", asked.text()}}};
-    all.push_back({{"id", id}, {"devices", devices}});
+    all.push_back({{"id", one->id}, {"devices", devices}});
   }
   return all;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry/component.hpp"
 
-#include "languages/option_schema.hpp"
+#include "schemas/option_schema.hpp"
 #include "services/boundary.hpp"
 #include "services/rooms.hpp"
 #include "services/session.hpp"

@@ -4,18 +4,15 @@
 #include <cctype>
 #include <filesystem>
 
-#include <nlohmann/json.hpp>
-
 #include "registry/registry.hpp"
+#include "schemas/kept.hpp"
 
 namespace tenon::host {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 std::vector<std::string> extensions_of(const ComponentText& text) {
   std::vector<std::string> found;
-  Json schema = Json::parse(text.schema, nullptr, false);
+  const Json& schema = schema_json(text.schema);
   if (!schema.is_object() || !schema.contains("extensions")) return found;
   for (const Json& extension : schema["extensions"])
     if (extension.is_string()) found.push_back(extension.get<std::string>());
@@ -34,14 +31,14 @@ bool ends_with_any_case(std::string_view text, std::string_view end) {
 
 }  // namespace
 
-std::vector<std::string> Registry::ids(std::string_view role) {
+std::vector<const ComponentText*> Registry::described(std::string_view role) {
   std::lock_guard hold(lock_);
   scan();
   warn_of_quarantine(role);
-  std::vector<std::string> found;
+  std::vector<const ComponentText*> found;
   for (const Candidate& c : candidates_)
     for (const ComponentText& t : c.text.components)
-      if (usable(c) && t.role == role) found.push_back(t.id);
+      if (usable(c) && t.role == role) found.push_back(&t);
   return found;
 }
 

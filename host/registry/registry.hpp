@@ -39,8 +39,8 @@ class Registry {
   // libtenon first. Each is tried once; one that cannot be loaded is a warning in the log.
   void load_operator(std::string_view domain, std::string_view type, uint64_t version);
 
-  // Ids of the components of a role, in order of preference.
-  std::vector<std::string> ids(std::string_view role);
+  // The components of a role, in order of preference. The texts live as long as the registry.
+  std::vector<const ComponentText*> described(std::string_view role);
   // The component of this role whose schema's "extensions" match the file's name.
   Result<std::string> for_file(std::string_view role, std::string_view path);
 

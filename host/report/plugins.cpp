@@ -5,11 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "registry/registry.hpp"
+#include "schemas/kept.hpp"
 
 namespace tenon::host {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json component_json(const ComponentText& t) {
   return {{"role", t.role}, {"id", t.id}, {"version", t.version}, {"summary", t.summary}};
@@ -41,8 +40,7 @@ std::string Registry::list_components(std::string_view role) {
       if (!usable(c) || (!role.empty() && t.role != role)) continue;
       Json one = component_json(t);
       one["plugin"] = c.text.id;
-      Json schema = Json::parse(t.schema, nullptr, false);
-      one["schema"] = schema.is_discarded() ? Json() : std::move(schema);
+      one["schema"] = schema_json(t.schema);
       all.push_back(std::move(one));
     }
   }

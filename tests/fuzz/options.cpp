@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "fuzz_session.hpp"
-#include "languages/option_schema.hpp"
+#include "schemas/option_schema.hpp"
 
 namespace {
 

@@ -2,8 +2,8 @@
 """Includes point one way: abi <- sdk <- plugins, abi <- host, abi <- bindings.
 
 A plugin sees its own folder only, never another plugin; so does a binding. Tests may see all.
-Within the host the core (values, types, threads, memory, services, languages, graph, registry,
-session) sees no other room.
+Within the host the core (values, types, threads, memory, services, languages, schemas, graph,
+registry, session) sees no other room.
 """
 
 import re
@@ -26,6 +26,7 @@ CORE = {
         "threads",
         "services",
         "languages",
+        "schemas",
         "graph",
         "registry",
         "types",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "languages/option_needs.hpp"
+#include "schemas/option_needs.hpp"
 
 #include <algorithm>
 

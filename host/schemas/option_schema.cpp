@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "languages/option_schema.hpp"
+#include "schemas/option_schema.hpp"
 
 #include <cmath>
 #include <cstdio>
 #include <limits>
 #include <optional>
 
-#include "languages/option_needs.hpp"
+#include "schemas/kept.hpp"
+#include "schemas/option_needs.hpp"
 #include "values/dtype.hpp"
 #include "values/json_any.hpp"
 
@@ -290,6 +291,13 @@ Result<Schema> parse_schema(std::string_view text, std::string_view who) {
   return schema;
 }
 
+Result<const Schema*> schema_of(std::string_view text, std::string_view who) {
+  static Kept<Schema> kept;
+  if (const Schema* found = kept.find(text)) return found;
+  TN_TRY(made, parse_schema(text, who));
+  return &kept.keep(text, std::move(made));
+}
+
 Status unknown_option(std::string_view who, std::string_view key, const Schema& schema) {
   std::string hint = did_you_mean(key, schema.names);
   if (schema.names.empty()) hint = " (it takes no options)";
@@ -334,7 +342,8 @@ Result<Ref<tn_options>> validate_options(tn_ctx* owner,
                                          std::string_view schema_text,
                                          const tn_options* given,
                                          std::string_view who) {
-  TN_TRY(schema, parse_schema(schema_text, who));
+  TN_TRY(found, schema_of(schema_text, who));
+  const Schema& schema = *found;
   if (given) {
     for (const auto& [key, value] : given->entries)
       if (!schema.has(key)) return unknown_option(who, key, schema);
@@ -351,7 +360,7 @@ Result<Ref<tn_options>> validate_options(tn_ctx* owner,
     out->set(key, std::move(*taken));
   }
   for (const std::string& key : schema.required)
-    if (!out->find(key)) return option_error(who, key, schema.properties[key], {});
+    if (!out->find(key)) return option_error(who, key, schema.properties.at(key), {});
   TN_CHECK(check_needs(schema, *out.get(), who));
   return out;
 }

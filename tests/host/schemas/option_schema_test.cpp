@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "languages/option_schema.hpp"
+#include "schemas/option_schema.hpp"
 
 #include <gmock/gmock.h>
 
