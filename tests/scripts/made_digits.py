@@ -3,7 +3,6 @@
 
 import json
 import os
-import re
 import subprocess
 from pathlib import Path
 
@@ -23,12 +22,11 @@ def write(path: Path, seed: int, n: int) -> None:
 
 
 def run(script: str, folder: Path, timeout: int, **settings: object) -> tuple[str, dict | list]:
-    """What `tenon run SCRIPT --json` prints before its result, and the result."""
+    """The lines of `tenon run SCRIPT --json`, and its result."""
     write(folder / "mnist_train.npz", 1, 1280)
     write(folder / "mnist_test.npz", 2, 200)
     given = [f"--set={key}={value}" for key, value in {"models": folder, **settings}.items()]
     command = [os.environ["TENON_BIN"], "run", str(ROOT / script), "--json", *given]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
     assert done.returncode == 0, done.stderr
-    begin = re.search(r"^[{\[]$", done.stdout, re.MULTILINE).start()
-    return done.stdout[:begin], json.loads(done.stdout[begin:])
+    return done.stderr, json.loads(done.stdout)

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include <unistd.h>
 
@@ -164,6 +165,36 @@ void check_output(const cxx::Session& session, const std::string& path) {
 void print(const std::string& text) {
   clear_progress();
   if (!cxx::print_text(text)) throw Error(TN_DATA_LOSS, "standard output: cannot be written to");
+}
+
+namespace {
+
+// While it lives, standard output is where standard error is.
+class ToStandardError {
+ public:
+  ToStandardError() {
+    std::fflush(stdout);
+    kept_ = dup(STDOUT_FILENO);
+    if (kept_ < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+      throw Error(TN_RESOURCE_EXHAUSTED, "standard output: cannot be set aside for --json");
+  }
+  ~ToStandardError() {
+    std::fflush(stdout);
+    dup2(kept_, STDOUT_FILENO);
+    close(kept_);
+  }
+  ToStandardError(const ToStandardError&) = delete;
+
+ private:
+  int kept_;
+};
+
+}  // namespace
+
+Json JsonFlag::returned_by(const std::function<Json()>& run) const {
+  std::optional<ToStandardError> aside;
+  if (json) aside.emplace();
+  return run();
 }
 
 void print_json(const Json& value) {

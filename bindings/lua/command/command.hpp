@@ -50,6 +50,9 @@ struct RunFlags {
 struct JsonFlag {
   bool json = false;
   void add(CLI::App* app);
+  // What a script returns. With --json the lines that it prints itself go to standard error, so
+  // that standard output is JSON alone.
+  Json returned_by(const std::function<Json()>& run) const;
 };
 
 // name=value; the value may hold further "=".

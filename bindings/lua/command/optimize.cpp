@@ -127,8 +127,10 @@ Action declare_optimize(CLI::App& app, const Tool& tool) {
     }
     if (!flags->is_dry) check_output(*session, flags->output);
     Json result;
-    flags->data.with_advice(
-        [&] { result = lua::run_script(session, recipe, args, flags->given.limits()); });
+    flags->data.with_advice([&] {
+      result = flags->json.returned_by(
+          [&] { return lua::run_script(session, recipe, args, flags->given.limits()); });
+    });
     if (flags->is_dry && (result.is_object() || result.is_null())) result["dry_run"] = true;
     if (flags->json.json) print_json(result);
   };

@@ -18,7 +18,8 @@ Action declare_run(CLI::App& app, const Tool& tool) {
   return [flags, &tool] {
     Json args = flags->given.args();
     SessionPtr session = tool.open();
-    Json result = lua::run_script(session, flags->script, args, flags->given.limits());
+    Json result = flags->json.returned_by(
+        [&] { return lua::run_script(session, flags->script, args, flags->given.limits()); });
     if (flags->json.json) print_json(result);
   };
 }

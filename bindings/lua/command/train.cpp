@@ -38,9 +38,11 @@ Action declare_train(CLI::App& app, const Tool& tool) {
                        cat("--resume: ", flags->resume,
                            ": expected the folder of a run, got none with checkpoint.safetensors"));
     SessionPtr session = tool.open();
-    Json result =
-        lua::run_script(session, flags->script, args, flags->given.limits(),
-                        {resumes ? flags->resume : flags->run, resumes, flags->reports_gradients});
+    const std::string& run = resumes ? flags->resume : flags->run;
+    Json result = flags->json.returned_by([&] {
+      return lua::run_script(session, flags->script, args, flags->given.limits(),
+                             {run, resumes, flags->reports_gradients});
+    });
     if (flags->json.json) print_json(result);
   };
 }

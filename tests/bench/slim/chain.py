@@ -98,7 +98,7 @@ def run(control: Control, seed: int, chain: dict | None, args) -> dict:
     )
     if done.returncode:
         sys.exit(f"{control.name}: {done.stderr}")
-    result = json.loads(done.stdout[done.stdout.index("\n{") :])
+    result = json.loads(done.stdout)
     kept.write_text(json.dumps({"settings": settings, "result": result}))
     return result
 

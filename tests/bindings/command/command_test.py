@@ -64,6 +64,17 @@ def test_a_script_error_has_file_and_line(tmp_path: Path) -> None:
     failed(tenon("run", path), 1, "pipeline.lua:1:")
 
 
+def test_what_a_script_prints_is_no_part_of_its_json(tmp_path: Path) -> None:
+    said = "print('begun')\nio.write('half')\nrequire('tenon').print_table({{ a = 1 }})\n"
+    path = script(tmp_path, said + "return { value = 2 }\n")
+    shown = ["begun", "half", "1"]
+    result = tenon("run", path, "--json")
+    assert json.loads(result.stdout) == {"value": 2}
+    assert all(each in result.stderr for each in shown)
+    result = tenon("run", path)
+    assert all(each in result.stdout for each in shown) and result.stderr == ""
+
+
 def test_plugin_info_says_what_each_option_takes() -> None:
     lines = tenon("plugin", "info", "pruner.structured").stdout.splitlines()
     assert lines[0].startswith("pruner.structured ") and "plugin pruner" in lines[0]

@@ -80,7 +80,7 @@ TEST_F(Core, SaysWhichRoomsAreMissing) {
   EXPECT_THAT(text_of(graphs.parse(ctx(), str("graph {}"), &parsed)),
               HasSubstr("built without the text form of graphs"));
   EXPECT_EQ(parsed, nullptr);
-  EXPECT_TRUE(session_.registry->ids("tenon.nobody/1").empty());
+  EXPECT_TRUE(session_.registry->described("tenon.nobody/1").empty());
 }
 
 TEST_F(Core, FunctionsGoAlongWithTheirGradients) {

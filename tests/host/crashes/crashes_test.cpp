@@ -219,7 +219,7 @@ TEST_F(Crashes, WhatIsQuarantinedIsReportedWhereItIsMissed) {
   (void)session.registry->list_components("tenon.reader/1");
   EXPECT_TRUE(warnings.empty());
   (void)session.registry->list_components("tenon.pass/1");
-  (void)session.registry->ids("tenon.pass/1");
+  (void)session.registry->described("tenon.pass/1");
 
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_THAT(warnings[0], HasSubstr("plugin broken.dies ("));

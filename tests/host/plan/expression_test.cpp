@@ -76,12 +76,12 @@ class Expression : public testing::TestWithParam<Kind> {
   void SetUp() override {
     session_ =
         std::make_unique<Session>(RegistryConfig{{tenon::test::kPluginFolder}, false, false});
-    if (session_->registry->ids("tenon.backend/1").empty() || !has_backend())
+    if (!has_backend())
       GTEST_SKIP() << "the backend " << GetParam().backend << " is not built";
   }
   bool has_backend() {
-    auto all = session_->registry->ids("tenon.backend/1");
-    return std::ranges::count(all, GetParam().backend) > 0;
+    auto all = session_->registry->described("tenon.backend/1");
+    return std::ranges::count(all, GetParam().backend, &ComponentText::id) > 0;
   }
   tn_ctx* ctx() { return session_->own; }
 
