@@ -349,4 +349,16 @@ void Assignment::share_scales() {
   group_count_ = number.size();
 }
 
+Result<std::vector<Value>> observed_under_any_products(Graph graph, Choices choices) {
+  std::vector<Value> all;
+  std::unordered_set<tn_value_id> known;
+  for (const Products products : {Products::kNone, Products::kScores, Products::kAll}) {
+    choices.products = products;
+    TN_TRY(assignment, Assignment::make(graph, choices));
+    for (Value v : assignment.observed())
+      if (known.insert(v.id).second) all.push_back(v);
+  }
+  return all;
+}
+
 }  // namespace tenon::quantizer

@@ -32,6 +32,9 @@ struct Choices {
   static Choices from(const Options& options);  // of TENON_STORAGE_OPTIONS
 };
 
+// The values whose ranges decide under any choice of products, each once.
+Result<std::vector<Value>> observed_under_any_products(Graph graph, Choices choices);
+
 struct Decision {
   Node node;
   Role role;

@@ -22,6 +22,7 @@ class Calibrate : public CalibratedPass {
   static Result<Calibrate> create(tn_ctx* ctx, const Options& options) {
     TN_TRY(base, CalibratedPass::create(ctx, options));
     Calibrate out(std::move(base));
+    out.any_products_ = options.flag("any_products");
     if (options.has("more")) {
       TN_TRY(more, component_option(ctx, options, "more", "tenon.dataset/1"));
       out.more_ = std::move(more);
@@ -47,10 +48,15 @@ class Calibrate : public CalibratedPass {
     TN_TRY(assignment, Assignment::make(graph, choices_));
     TN_CHECK(check_something_taken(assignment));
     TN_TRY(feed, Feed::make(ctx_, data_.data, graph, calibration_feed(data_)));
-    TN_TRY(calibration, Calibration::make(ctx_, graph, assignment.observed(), observers_, plan_));
+    std::vector<Value> values = assignment.observed();
+    if (any_products_) {
+      TN_TRY(all, observed_under_any_products(graph, choices_));
+      values = std::move(all);
+    }
+    TN_TRY(calibration, Calibration::make(ctx_, graph, values, observers_, plan_));
     TN_CHECK(calibration.see(&feed, cancel));
     nlohmann::ordered_json report;
-    TN_CHECK(write_ranges(calibration, assignment.observed(), &report["ranges"]));
+    TN_CHECK(write_ranges(calibration, values, &report["ranges"]));
     uint64_t samples = feed.samples();
     if (more_ && samples < data_.samples) {
       FeedPlan plan = calibration_feed(data_);
@@ -63,7 +69,7 @@ class Calibrate : public CalibratedPass {
         samples += rest.samples();
       }
     }
-    if (more_) TN_CHECK(write_ranges(calibration, assignment.observed(), &report["with_more"]));
+    if (more_) TN_CHECK(write_ranges(calibration, values, &report["with_more"]));
     report["calibration"] = {{"samples", samples}, {"backend", calibration.backend()}};
     return sink.write(report.dump());
   }
@@ -86,6 +92,7 @@ class Calibrate : public CalibratedPass {
   std::vector<std::string> names_;
   std::vector<ObserverPlan> observers_;
   Component more_;
+  bool any_products_ = false;
 };
 
 }  // namespace
@@ -98,4 +105,5 @@ TENON_PASS(calibrate,
            R"({"required": ["data", "observers"], "properties": {
     "observers": {"type": "object", "description": "by a name: {\"observer\": id or last word, \"options\": {...}}"},
     "more": {"type": "component", "role": "tenon.dataset/1", "description": "data that is seen after that; the report has ranges without and with it"},
+    "any_products": {"type": "boolean", "default": false, "description": "ranges for each choice of products, to choose one later"},
     )" TENON_OBSERVED_OPTIONS "," TENON_STORAGE_OPTIONS "}}")

@@ -2,6 +2,7 @@
 #include "calibrated_pass.hpp"
 
 #include <set>
+#include <utility>
 
 #include "tenon/sdk/original.hpp"
 
@@ -24,16 +25,17 @@ Result<CalibratedPass> CalibratedPass::create(tn_ctx* ctx, const Options& option
   return Result<CalibratedPass>(std::move(out));
 }
 
-// A range of a value that is observed neither here nor where no option leaves nodes in float would
-// be ignored. What a search found before it left some of them in float is fine.
+// A range of a value that is observed neither here nor where no option leaves nodes or products in
+// float would be ignored. What a search found before it left some of them in float is fine.
 Status CalibratedPass::check_ranges(const Assignment& assignment, Graph graph) const {
   if (plan_.known.empty()) return {};
   Choices all = choices_;
   all.selected = {};
   TN_TRY(whole, Assignment::make(graph, all));
+  TN_TRY(others, observed_under_any_products(graph, all));
   std::set<std::string_view> observed;
-  for (const Assignment* one : std::initializer_list<const Assignment*>{&assignment, &whole})
-    for (Value v : one->observed())
+  for (const std::vector<Value>* some : {&assignment.observed(), &std::as_const(others)})
+    for (Value v : *some)
       observed.insert(v.name());
   for (const auto& [name, range] : plan_.known) {
     Value value = graph.find(name);

@@ -7,7 +7,7 @@
 -- those that change the float model are tried with all observers anew, as outliers that are gone ask for other ranges. Products of two activations, as in
 -- attention, are taken into 8 bits where that leaves as much (within 0.25 dB): they are faster there. So are the few layers of
 -- which 8 bits leave next to nothing (`weak`) in float. Under a target (--min-snr, --max-drop) the layers that lose most stay in float, as few as
--- possible. The model is then made once more from all data but those that it is judged on, which have chosen nothing.
+-- possible. The model is then made once more with the ranges of all data but those that it is judged on, which have chosen nothing.
 local tn = require "tenon"
 local args = tn.args
 local recipe = tn.recipe {
@@ -63,25 +63,26 @@ local function opened(source, products)
   return source:apply("fusion.expand", { operators = "Attention" })
 end
 
--- What all candidates choose for a float model, from one pass: by the data to calibrate with, and by all but what is judged on.
-local function calibrated(source, products)
+-- What all candidates choose for a float model, from one pass: by the data to calibrate with, and by all but what is judged on;
+-- also for values that only some choice of products would store.
+local function calibrated(source, any_products)
   local observers = {}
   for _, one in ipairs(candidates) do
     observers[one.name] = { observer = one.observer or args.observer or "mse", options = one.observer_options or args.observer_options }
   end
-  local options = seeing({ data = calibration, more = whole ~= calibration and held or nil, observers = observers, products = products })
-  options.observer, options.observer_options, options.ranges = nil, nil, nil
-  local _, report = opened(source, products):apply("quantizer.calibrate", options)
+  local options = seeing({ data = calibration, more = whole ~= calibration and held or nil, observers = observers })
+  options.observer, options.observer_options, options.ranges, options.any_products = nil, nil, nil, any_products
+  local _, report = opened(source, any_products and "all"):apply("quantizer.calibrate", options)
   return report
 end
 
--- The float model that the float passes among these make with the data, and whether the last of them did anything.
-local function prepared(names, data)
+-- The float model that the float passes among these make, and whether the last of them did anything.
+local function prepared(names)
   local source, is_changed = model, false
   for _, method in ipairs(names) do
     if is_float_pass[method] then
       local id = "quantizer." .. method
-      local made, report = source:apply(id, recipe.options(id, method == "smooth" and { data = data } or {}))
+      local made, report = source:apply(id, recipe.options(id, method == "smooth" and { data = calibration } or {}))
       if #(report.equalized or {}) + #(report.layers or {}) == 0 then recipe.idle(id) end
       is_changed = #(report.equalized or {}) > 0
       for _, layer in ipairs(report.layers or {}) do is_changed = is_changed or layer.how ~= "left" end
@@ -112,11 +113,7 @@ end
 
 -- The model in 8 bits, by these choices: `methods` are in use, the nodes of `skip` stay in float.
 local function made(choice, data, which)
-  local source = choice.source
-  if data ~= calibration and source ~= model then
-    source, which = prepared(choice.methods, data), nil
-  end
-  source = opened(source, choice.products)
+  local source = opened(choice.source, choice.products)
   local options = recipe.options("quantizer.static", rounding(choice, data, which))
   local skip = recipe.joined(options.skip, choice.skip)
   options.skip = #skip > 0 and skip or nil
@@ -146,8 +143,21 @@ local function keep_if_better(label, other, gain, small)
     choice, other.snr, other.model = other, snr, small
   end
 end
+-- Products of two activations that could be stored: their ranges come from the same pass as the others, or from one of their own
+-- ("later") where they are within nodes that stay whole otherwise.
+local function products_seen()
+  if args.products then return nil end
+  local seen
+  local _, report = model:apply("quantizer.macs", { data = calibration })
+  for _, one in ipairs(report.float) do
+    if one.of_activations then seen = one.op == "Attention" and "later" or seen or "now" end
+  end
+  return seen
+end
+local seen = products_seen()
+
 local function try_observers(label, source, names, gain)
-  local ranges, before = calibrated(source), choice.snr
+  local ranges, before = calibrated(source, seen == "now"), choice.snr
   for _, candidate in ipairs(candidates) do
     keep_if_better(label .. candidate.name, changed {
       -- false, not nil, which would leave those of the choice before
@@ -160,7 +170,7 @@ try_observers("", model, {}, 0)
 for _, method in ipairs(methods) do
   local names = recipe.joined(choice.methods, { method })
   if is_float_pass[method] then
-    local source, is_changed = prepared(names, calibration)
+    local source, is_changed = prepared(names)
     if is_changed then try_observers("+ " .. method .. ", ", source, names, least_gain[method]) end
   else -- it repairs the model at hand
     local small, is_changed = repaired(choice.model, method, opened(choice.source), calibration)
@@ -168,18 +178,10 @@ for _, method in ipairs(methods) do
   end
 end
 
--- Whether a product of two activations is left in float that could be stored.
-local function has_products(small)
-  local _, report = small:apply("quantizer.macs", { data = calibration })
-  for _, one in ipairs(report.float) do
-    if one.of_activations then return true end
-  end
-  return false
-end
-if not args.products and has_products(choice.model) then
+if seen then
+  local ranges = seen == "now" and choice.ranges or calibrated(choice.source, true)
   for _, products in ipairs({ "all", "scores" }) do
-    local with = changed { products = products, ranges = calibrated(choice.source, products) }
-    if not choice.products then keep_if_better("products: " .. products, with, -0.25) end
+    if not choice.products then keep_if_better("products: " .. products, changed { products = products, ranges = ranges }, -0.25) end
   end
 end
 
