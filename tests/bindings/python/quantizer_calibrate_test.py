@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tenon
-from quantizer_test import answers, mlp, random_mlp, saved
+from onnx import helper
+from onnx_models import constant, info, model_of
+from quantizer_test import answers, mlp, ran, random_mlp, saved
 
 OBSERVERS = {
     "all": {"observer": "minmax"},
@@ -92,6 +94,52 @@ def test_given_ranges_make_the_model_that_calibration_makes(tmp_path: Path) -> N
     layers = model.apply("quantizer.sensitivity", data=data, observer="mse").report["layers"]
     known = summary["ranges"]["least error"]
     assert model.apply("quantizer.sensitivity", data=data, ranges=known).report["layers"] == layers
+
+
+def attention(folder: Path) -> tenon.Model:
+    """Two heads of width 8; what they give is put together by a Transpose and a Reshape."""
+    rng = np.random.default_rng(3)
+    weights = {name: rng.standard_normal((16, 16)).astype("f") / 4 for name in "qkvo"}
+    sizes = {"heads": [0, 0, 2, 8], "joined": [0, 0, 16]}
+    constants = [constant(f"w{name}", w) for name, w in weights.items()]
+    constants += [constant(name, np.array(size, np.int64)) for name, size in sizes.items()]
+    nodes = []
+    for name, order in (("q", (0, 2, 1, 3)), ("k", (0, 2, 3, 1)), ("v", (0, 2, 1, 3))):
+        nodes += [
+            helper.make_node("MatMul", ["x", f"w{name}"], [f"{name}0"]),
+            helper.make_node("Reshape", [f"{name}0", "heads"], [f"{name}1"]),
+            helper.make_node("Transpose", [f"{name}1"], [name], perm=order),
+        ]
+    nodes += [
+        helper.make_node("MatMul", ["q", "k"], ["scores"]),
+        helper.make_node("Softmax", ["scores"], ["shares"]),
+        helper.make_node("MatMul", ["shares", "v"], ["context"]),
+        helper.make_node("Transpose", ["context"], ["turn"], perm=(0, 2, 1, 3)),
+        helper.make_node("Reshape", ["turn", "joined"], ["join"]),
+        helper.make_node("MatMul", ["join", "wo"], ["y"]),
+    ]
+    return ran(folder, model_of(nodes, [info("x", ["N", 6, 16])], ["y"], constants))
+
+
+def test_ranges_of_one_pass_serve_each_choice_of_products(tmp_path: Path) -> None:
+    model = attention(tmp_path)
+    x = np.random.default_rng(4).standard_normal((32, 6, 16)).astype("f")
+    data = saved(tmp_path, x)
+    most = {"most": OBSERVERS["most"]}
+    found = model.apply("quantizer.calibrate", data=data, observers=most, any_products=True).report
+    texts = set()
+    for products in ("none", "scores", "all"):
+        own = model.apply(
+            "quantizer.static", data=data, products=products, observer="percentile",
+            observer_options=OBSERVERS["most"]["options"],
+        )  # fmt: skip
+        given = model.apply(
+            "quantizer.static", data=data, products=products, ranges=found["ranges"]["most"]
+        )
+        assert given.report["calibration"]["observer"] == "given", products
+        assert given.text() == own.text()
+        texts.add(own.text())
+    assert len(texts) == 3
 
 
 def test_values_without_a_given_range_are_observed(tmp_path: Path) -> None:
