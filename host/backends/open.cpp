@@ -95,6 +95,7 @@ json backend_rows(const tn_ctx* ctx) {
 
 // Backends whose schema names an option of the plan in "joined_by" stand before all others.
 Status add_joined(Opening& opening) {
+  if (opening.rest.empty()) return {};
   for (const json& one : backend_rows(opening.ctx)) {
     const json& schema = one["schema"];
     std::string option = schema.is_object() ? schema.value("joined_by", "") : "";

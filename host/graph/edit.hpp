@@ -96,7 +96,7 @@ struct tn_edit : tenon::host::Handle<tn_edit> {
 
   void retire(std::shared_ptr<const void> payload) { retired_.push_back(std::move(payload)); }
   std::string free_name(Indexed names, std::string_view base);
-  void claim(Indexed names, std::string_view name, uint64_t id);
+  void claim(Indexed names, const tenon::host::Text& name, uint64_t id);
   void unclaim(Indexed names, std::string_view name, uint64_t id);
   // Under another name; held is the object's own.
   void rename(Indexed names, uint64_t id, tenon::host::Text& held, std::string_view name);
