@@ -19,12 +19,10 @@ class CodeStore : public testing::Test {
   std::shared_ptr<const code::PointwiseCode> scaled(double number,
                                                     code::CodeEdge source = {},
                                                     code::CodeEdge target = {}) {
-    const std::vector<tn_expr_node> nodes = {input(0),
-                                             constant(number),
-                                             op(TN_EXPR_MUL, 0, 1)};
+    const std::vector<tn_expr_node> nodes = {input(0), constant(number), op(TN_EXPR_MUL, 0, 1)};
     const std::vector<uint32_t> results = {2};
-    return store_.pointwise(Program(nodes, results), {&source, 1}, {&target, 1},
-                            code::Isa::kAvx2, &why_);
+    return store_.pointwise(Program(nodes, results), {&source, 1}, {&target, 1}, code::Isa::kAvx2,
+                            &why_);
   }
   code::CodeStore store_;
   std::string why_;
@@ -42,7 +40,9 @@ TEST_F(CodeStore, MakesTheSameCodeOnce) {
 
 TEST_F(CodeStore, TellsApartAllThatCodeDependsOn) {
   const std::vector<std::shared_ptr<const code::PointwiseCode>> all = {
-      scaled(2), scaled(3), scaled(2, {.is_repeated = true}),
+      scaled(2),
+      scaled(3),
+      scaled(2, {.is_repeated = true}),
       scaled(2, {.type = ElementType::kU8, .quant = {0.5F, 3}}),
       scaled(2, {.type = ElementType::kU8, .quant = {0.5F, 4}}),
       scaled(2, {}, {.type = ElementType::kBf16})};
