@@ -178,6 +178,8 @@ Status tn_edit::pair_state(tn_value_id input, tn_value_id output) {
 
 Result<tn_value_id> tn_edit::add_constant(std::string_view name, tn_tensor* tensor) {
   if (!tensor) return invalid(cat("add_constant ", name, ": expected a tensor, got null"));
+  tn_value_id* same = name.empty() && shares_integers_ ? integers_like(*tensor) : nullptr;
+  if (same && *same) return *same;
   Value value;
   auto shape = tensor->shape();
   value.type = seal(Type(tensor->dtype(), {shape.begin(), shape.end()}));
@@ -186,7 +188,20 @@ Result<tn_value_id> tn_edit::add_constant(std::string_view name, tn_tensor* tens
   std::string unique = taken(base) ? free_name(&Tables::value_names, base) : std::string(base);
   tn_value_id id = new_value(unique, std::move(value));
   tables_->constants.push_back(id);
+  if (same) *same = id;
   return id;
+}
+
+// Where the constant of these few integers stands; NULL: of others.
+tn_value_id* tn_edit::integers_like(const tn_tensor& tensor) {
+  constexpr uint64_t kMostBytes = 64;
+  const bool is_short = tensor.dtype() == TN_I64 && tensor.bytes <= kMostBytes && tensor.dense;
+  if (!is_short || tensor.dl.device.device_type != kDLCPU) return nullptr;
+  std::vector<int64_t> key(tensor.shape().begin(), tensor.shape().end());
+  const auto* numbers = reinterpret_cast<const int64_t*>(tensor.data());
+  key.push_back(-1);
+  key.insert(key.end(), numbers, numbers + tensor.bytes / sizeof *numbers);
+  return &integers_[key];
 }
 
 Status tn_edit::set_node_name(tn_node_id id, std::string_view name) {

@@ -18,6 +18,7 @@ using Pieces = decltype(OpenedGraph::pieces);
 Result<Pieces> take_nodes_apart(tn_graph* graph, const std::vector<tn_node_id>& nodes) {
   TN_TRY(begun, begin_edit(graph));
   std::unique_ptr<tn_edit> edit(begun);
+  edit->share_integers();
   const std::vector<tn_node_id>& order = edit->tables().order;
   std::unordered_set<tn_node_id> known(order.begin(), order.end());
   Pieces out;
@@ -94,9 +95,8 @@ class Trial {
 
 }  // namespace
 
-Result<const OpenedGraph*> Openings::take_apart(const tn_graph& graph,
-                                                std::vector<tn_node_id> nodes) {
-  for (const OpenedGraph& one : made_)
+Result<OpenedGraph*> Openings::take_apart(const tn_graph& graph, std::vector<tn_node_id> nodes) {
+  for (OpenedGraph& one : made_)
     if (one.from == graph.tables && one.nodes == nodes) return &one;
   OpenedGraph made{graph.tables, std::move(nodes), Ref<tn_graph>::take(clone(graph)), {}, {}};
   if (Result<Pieces> pieces = take_nodes_apart(made.graph.get(), made.nodes); pieces.ok())
@@ -106,7 +106,7 @@ Result<const OpenedGraph*> Openings::take_apart(const tn_graph& graph,
   return &made_.emplace_back(std::move(made));
 }
 
-Result<const OpenedGraph*> Openings::of_refused(const Assignment& all) {
+Result<OpenedGraph*> Openings::of_refused(const Assignment& all) {
   std::vector<tn_node_id> refused;
   for (size_t i = 0; i < all.nodes.size(); ++i)
     if (all.backend[i] != 0 && is_composite(all.graph, all.nodes[i]))

@@ -27,10 +27,10 @@ class Openings {
   // What a backend refuses whole it may take in pieces, when all go to backends that are more
   // wanted; of what is unclaimed also to the host (control flow), or apart again (functions). The
   // graph with these in pieces; NULL: there is none.
-  Result<const OpenedGraph*> of_refused(const Assignment& all);
+  Result<OpenedGraph*> of_refused(const Assignment& all);
 
  private:
-  Result<const OpenedGraph*> take_apart(const tn_graph& graph, std::vector<tn_node_id> nodes);
+  Result<OpenedGraph*> take_apart(const tn_graph& graph, std::vector<tn_node_id> nodes);
 
   const Backends& backends_;
   const Lost& lost_;

@@ -102,7 +102,7 @@ Result<std::vector<Partition>> partition(tn_graph* graph,
     if (!opened) break;
     graph->tables = opened->graph->tables;
     graph->edits = opened->graph->edits;
-    all = opened->assigned;
+    all = std::move(opened->assigned);
     all.graph = graph;
   }
   TN_CHECK(assign_unclaimed(all, backends, fallbacks));

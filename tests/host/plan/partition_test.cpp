@@ -94,7 +94,7 @@ TEST_F(Partition, GivesPiecesToTheFirstBackendBeforeTheWholeToTheSecond) {
   EXPECT_THAT(fallbacks_, IsEmpty());
 }
 
-// A trial that is taken over is not made again.
+// What came of a trial stays where all of it is wanted.
 TEST_F(Partition, AsksAboutTheWholeAndThePiecesOnceEach) {
   divide({{{"Add", "Relu"}}, {{"Double"}}, {{"Double", "Relu", "Add"}}});
 

@@ -38,7 +38,7 @@ TEST_F(CodeStore, MakesTheSameCodeOnce) {
   EXPECT_EQ(why_, "");
 }
 
-TEST_F(CodeStore, TellsApartAllThatCodeDependsOn) {
+TEST_F(CodeStore, HasOtherCodeForWhateverItDependsOn) {
   const std::vector<std::shared_ptr<const code::PointwiseCode>> all = {
       scaled(2),
       scaled(3),
