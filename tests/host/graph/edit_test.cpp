@@ -199,7 +199,7 @@ TEST_F(EditTest, NotesAndAttributesRoundTrip) {
   EXPECT_EQ(out.tag, TN_ANY_NONE);
 }
 
-TEST_F(EditTest, SharesShortListsOfIntegersOnceItIsTold) {
+TEST_F(EditTest, SharesShortListsOfIntegersOnRequest) {
   begin();
   tn_value_id before = constant("", TN_I64, {2}, 1);
   edit_->share_integers();
