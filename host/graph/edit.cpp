@@ -49,36 +49,32 @@ tn_edit::~tn_edit() {
 
 std::string tn_edit::free_name(Indexed names, std::string_view base) {
   const NameIndex& index = *((*tables_).*names);
-  if (index.find(base) == index.end()) return std::string(base);
+  if (!index.contains(base)) return std::string(base);
   uint64_t& next = suffixes_[cat(names == &Tables::node_names ? "n" : "v", base)];
   std::string name;
   do {
     name = cat(base, "_", ++next);
-  } while (index.find(name) != index.end());
+  } while (index.contains(name));
   return name;
 }
 
-void tn_edit::claim(Indexed names, std::string_view name, uint64_t id) {
+void tn_edit::claim(Indexed names, const Text& name, uint64_t id) {
   auto& index = (*tables_).*names;
   if (index.use_count() != 1) index = std::make_shared<NameIndex>(*index);
-  (*index)[std::string(name)] = id;
+  index->set(name, id);
 }
 
 void tn_edit::unclaim(Indexed names, std::string_view name, uint64_t id) {
   auto& index = (*tables_).*names;
-  auto at = index->find(name);
-  if (at == index->end() || at->second != id) return;
-  if (index.use_count() != 1) {
-    index = std::make_shared<NameIndex>(*index);
-    at = index->find(name);
-  }
-  index->erase(at);
+  if (index->find(name) != id) return;
+  if (index.use_count() != 1) index = std::make_shared<NameIndex>(*index);
+  index->erase(name);
 }
 
 void tn_edit::rename(Indexed names, uint64_t id, Text& held, std::string_view name) {
   unclaim(names, *held, id);
-  claim(names, name, id);
   retire(std::exchange(held, make_text(name)));
+  claim(names, held, id);
 }
 
 bool tn_edit::taken(std::string_view name) {
@@ -92,9 +88,9 @@ bool tn_edit::taken(std::string_view name) {
 // --- values ---
 
 tn_value_id tn_edit::new_value(std::string_view name, Value value) {
-  value.name = make_text(name);
+  Text text = value.name = make_text(name);
   tn_value_id id = tables_->values.add(std::move(value), generation());
-  claim(&Tables::value_names, name, id);
+  claim(&Tables::value_names, text, id);
   return id;
 }
 
@@ -182,6 +178,8 @@ Status tn_edit::pair_state(tn_value_id input, tn_value_id output) {
 
 Result<tn_value_id> tn_edit::add_constant(std::string_view name, tn_tensor* tensor) {
   if (!tensor) return invalid(cat("add_constant ", name, ": expected a tensor, got null"));
+  tn_value_id* same = name.empty() && shares_integers_ ? integers_like(*tensor) : nullptr;
+  if (same && *same) return *same;
   Value value;
   auto shape = tensor->shape();
   value.type = seal(Type(tensor->dtype(), {shape.begin(), shape.end()}));
@@ -190,7 +188,20 @@ Result<tn_value_id> tn_edit::add_constant(std::string_view name, tn_tensor* tens
   std::string unique = taken(base) ? free_name(&Tables::value_names, base) : std::string(base);
   tn_value_id id = new_value(unique, std::move(value));
   tables_->constants.push_back(id);
+  if (same) *same = id;
   return id;
+}
+
+// Where the constant of these few integers stands; NULL: of others.
+tn_value_id* tn_edit::integers_like(const tn_tensor& tensor) {
+  constexpr uint64_t kMostBytes = 64;
+  const bool is_short = tensor.dtype() == TN_I64 && tensor.bytes <= kMostBytes && tensor.dense;
+  if (!is_short || tensor.dl.device.device_type != kDLCPU) return nullptr;
+  std::vector<int64_t> key(tensor.shape().begin(), tensor.shape().end());
+  const auto* numbers = reinterpret_cast<const int64_t*>(tensor.data());
+  key.push_back(-1);
+  key.insert(key.end(), numbers, numbers + tensor.bytes / sizeof *numbers);
+  return &integers_[key];
 }
 
 Status tn_edit::set_node_name(tn_node_id id, std::string_view name) {
@@ -198,7 +209,7 @@ Status tn_edit::set_node_name(tn_node_id id, std::string_view name) {
   if (!node) return stale_node(id);
   if (*node->name == name) return {};
   if (name.empty()) return invalid(cat("set_node_name: ", *node->name, ": expected a name"));
-  if (tables_->node_names->find(name) != tables_->node_names->end())
+  if (tables_->node_names->contains(name))
     return {TN_ALREADY_EXISTS, cat("set_node_name: the graph has a node named ", name)};
   rename(&Tables::node_names, id, tables_->nodes.edit(id)->name, name);
   return {};

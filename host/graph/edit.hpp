@@ -3,6 +3,7 @@
 // One transaction on a graph: works on a copy of its tables. What others may have borrowed while
 // the edit goes on is kept in `retired` until its end.
 
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -52,6 +53,9 @@ struct tn_edit : tenon::host::Handle<tn_edit> {
   Status remove_output(uint64_t i);
   Status pair_state(tn_value_id input, tn_value_id output);
   Result<tn_value_id> add_constant(std::string_view name, tn_tensor* tensor);
+  // From now on short lists of integers without a name are one constant where they are the same, as
+  // the axes and starts that the pieces of many nodes state. For edits that give none a name later.
+  void share_integers() { shares_integers_ = true; }
   Status set_node_name(tn_node_id id, std::string_view name);
   Status set_value_name(tn_value_id id, std::string_view name);
   Status set_note(uint64_t id, std::string_view key, const tn_any& value);
@@ -96,7 +100,7 @@ struct tn_edit : tenon::host::Handle<tn_edit> {
 
   void retire(std::shared_ptr<const void> payload) { retired_.push_back(std::move(payload)); }
   std::string free_name(Indexed names, std::string_view base);
-  void claim(Indexed names, std::string_view name, uint64_t id);
+  void claim(Indexed names, const tenon::host::Text& name, uint64_t id);
   void unclaim(Indexed names, std::string_view name, uint64_t id);
   // Under another name; held is the object's own.
   void rename(Indexed names, uint64_t id, tenon::host::Text& held, std::string_view name);
@@ -120,6 +124,7 @@ struct tn_edit : tenon::host::Handle<tn_edit> {
   Status sort();
   Status infer_touched();
   Status drop_unused();
+  tn_value_id* integers_like(const tn_tensor& tensor);
   Result<tn_value_id> copy_value(const tn_graph& from, tn_value_id theirs, ValueMap& map);
   Result<std::vector<tn_value_id>> expand(tn_node_id id);
 
@@ -130,6 +135,8 @@ struct tn_edit : tenon::host::Handle<tn_edit> {
   std::vector<uint8_t> touched_;  // by node slot
   std::vector<tn_value_id> orphans_;
   std::unordered_map<std::string, uint64_t> suffixes_;  // by base name: where to look on
+  bool shares_integers_ = false;
+  std::map<std::vector<int64_t>, tn_value_id> integers_;
   tenon::host::Text scope_;
   tn_node_id inferring_ = 0;
   std::vector<TypeRef> pending_;    // what the shape column of `inferring_` has set

@@ -35,12 +35,12 @@ Result<tn_node_id> tn_edit::add_node(const NodeSpec& spec) {
   node.domain = spec.domain;
   node.type = spec.type;
   std::string name = free_name(&Tables::node_names, spec.name.empty() ? spec.type : spec.name);
-  node.name = make_text(name);
+  const Text text = node.name = make_text(name);
   node.scope = spec.scope.empty() ? scope_ : make_text(spec.scope);
   node.inputs = spec.inputs;
   node.attrs = spec.attrs;
   tn_node_id id = tables_->nodes.add(std::move(node), generation());
-  claim(&Tables::node_names, name, id);
+  claim(&Tables::node_names, text, id);
   for (size_t i = 0; i < spec.inputs.size(); ++i)
     add_use(spec.inputs[i], id, static_cast<uint32_t>(i));
   std::vector<tn_value_id> outputs;

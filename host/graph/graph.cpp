@@ -12,8 +12,7 @@ const Function* Tables::function(std::string_view domain, std::string_view type)
 }
 
 tn_value_id Tables::find_value(std::string_view name) const {
-  auto at = value_names->find(name);
-  return at == value_names->end() ? 0 : at->second;
+  return value_names->find(name);
 }
 
 const NamedAnys* Tables::notes_of(uint64_t id) const {

@@ -9,13 +9,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "tenon/host/graph.h"
 
 #include "graph/attributes.hpp"
+#include "graph/names.hpp"
 #include "services/boundary.hpp"
 #include "services/counted.hpp"
 #include "services/session.hpp"
@@ -23,11 +23,6 @@
 #include "values/tensor.hpp"
 
 namespace tenon::host {
-
-using Text = std::shared_ptr<const std::string>;
-inline Text make_text(std::string_view text) {
-  return std::make_shared<const std::string>(text);
-}
 
 struct Use {
   tn_node_id node;
@@ -120,12 +115,6 @@ class Slots {
 };
 
 inline constexpr uint64_t kValueTag = uint64_t{1} << 63;
-
-struct NameHash {
-  using is_transparent = void;
-  size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
-};
-using NameIndex = std::unordered_map<std::string, uint64_t, NameHash, std::equal_to<>>;
 
 // + domain: which version of its operators the graph imports.
 inline constexpr std::string_view kVersionNote = "opset.";

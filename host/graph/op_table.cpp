@@ -121,7 +121,9 @@ Result<AnyRef> own_attribute(const tn_edit& edit,
                              std::string_view type,
                              std::string_view name,
                              const tn_any& value) {
-  TN_TRY(owned, own(value, cat(op_text(domain, type), ": attribute ", name)));
+  Result<AnyRef> made = own(value, name);
+  if (!made) return own(value, cat(op_text(domain, type), ": attribute ", name)).status();
+  AnyRef owned = *made;
   const OpRow* row = edit.ctx()->session->ops->find(edit.tables(), domain, type);
   const AttrSpec* spec = row ? row->attribute(name) : nullptr;
   if (!spec || has_type(value, spec->type)) return owned;
@@ -297,20 +299,30 @@ Status OpTable::add(std::span<const tn_op> rows, tn_ctx* owner, void* self) {
                 at->second->owner ? at->second->owner->id : "", " has brought it already")};
   }
   rows_.merge(added);
+  index();
   return {};
+}
+
+void OpTable::index() {
+  by_name_.clear();
+  for (const auto& [key, row] : rows_)
+    by_name_[{std::get<0>(key), std::get<1>(key)}].push_back(row.get());
 }
 
 void OpTable::drop(const tn_ctx* owner) {
   std::unique_lock lock(mutex_);
   std::erase_if(rows_, [owner](const auto& row) { return row.second->owner == owner; });
+  index();
 }
 
 const OpRow* OpTable::look(std::string_view domain, std::string_view type, uint64_t version) const {
   std::shared_lock lock(mutex_);
-  auto after = rows_.upper_bound({domain, type, version});
-  if (after == rows_.begin()) return nullptr;
-  const OpRow& row = *std::prev(after)->second;
-  return view(row.op.domain) == domain && view(row.op.type) == type ? &row : nullptr;
+  auto found = by_name_.find({domain, type});
+  if (found == by_name_.end()) return nullptr;
+  const OpRow* newest = nullptr;
+  for (const OpRow* row : found->second)
+    if (row->op.since_version <= version) newest = row;
+  return newest;
 }
 
 const OpRow* OpTable::find(std::string_view domain, std::string_view type, uint64_t version) const {
@@ -324,9 +336,10 @@ const OpRow* OpTable::find(const Tables& graph,
                            std::string_view domain,
                            std::string_view type) const {
   uint64_t version = kNewest;
-  if (!graph.notes.empty()) {
-    const NamedAny* note = tenon::host::find(graph.notes, cat(kVersionNote, domain));
-    tn_any stated = note ? note->value->get() : tn_any{};
+  for (const NamedAny& note : graph.notes) {
+    std::string_view name = note.name;
+    if (!name.starts_with(kVersionNote) || name.substr(kVersionNote.size()) != domain) continue;
+    tn_any stated = note.value->get();
     if (stated.tag == TN_ANY_I64 && stated.v.i >= 0) version = static_cast<uint64_t>(stated.v.i);
   }
   return find(domain, type, version);

@@ -107,9 +107,19 @@ class OpTable {
  private:
   // Texts of the row's plugin, and the version.
   using Key = std::tuple<std::string_view, std::string_view, uint64_t>;
+  using Name = std::pair<std::string_view, std::string_view>;
+  struct NameHash {
+    size_t operator()(const Name& name) const {
+      const std::hash<std::string_view> hash;
+      return hash(name.first) * 31 + hash(name.second);
+    }
+  };
   const OpRow* look(std::string_view domain, std::string_view type, uint64_t version) const;
+  void index();
   mutable std::shared_mutex mutex_;
   std::map<Key, std::unique_ptr<OpRow>> rows_;
+  // Of each operator its rows, the newest last: each node of each commit asks.
+  std::unordered_map<Name, std::vector<const OpRow*>, NameHash> by_name_;
 };
 
 // An attribute's value in the form that the operator's row states: an int given for a float becomes

@@ -316,10 +316,9 @@ class Reader {
       id = found;
     } else if (lex_.accept("@")) {
       TN_TRY(name, lex_.name());
-      auto at = edit_->tables().node_names->find(name);
-      if (at == edit_->tables().node_names->end())
-        return lex_.error(cat("a node that is known before this (not ", name, ")"));
-      id = at->second;
+      const tn_node_id at = edit_->tables().node_names->find(name);
+      if (at == 0) return lex_.error(cat("a node that is known before this (not ", name, ")"));
+      id = at;
     }
     TN_TRY(key, lex_.name());
     TN_CHECK(lex_.expect("="));
@@ -362,7 +361,8 @@ class Reader {
     TN_CHECK(attributes(spec));
     TN_CHECK(lex_.expect("@"));
     TN_TRY(name, lex_.name());
-    if (edit_->tables().node_names->count(name)) return lex_.error("a new node name before this");
+    if (edit_->tables().node_names->contains(name))
+      return lex_.error("a new node name before this");
     std::string scope;
     if (lex_.accept("in")) {
       TN_TRY(text, lex_.quoted_text());

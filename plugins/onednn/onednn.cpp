@@ -14,6 +14,7 @@
 #include "cpu.hpp"
 #include "executable.hpp"
 #include "graph/importer.hpp"
+#include "kernels/code/code_store.h"
 #include "kernels/copy.h"
 #include "lowering/constants.hpp"
 #include "lowering/state_layout.hpp"
@@ -146,6 +147,7 @@ class OneDnn {
     rewrite(graph);
     CompileOptions compile = settings_.with(options);
     compile.chooser = chooser_.get();
+    compile.codes = codes_.get();
     for (int input : graph.inputs)
       made->inputs.push_back(header(graph, input));
     for (int output : graph.outputs)
@@ -158,9 +160,10 @@ class OneDnn {
     Constants constants(graph);
     // A form that finds all weights packed has read none of them: asking the system to take pages
     // back that are not there costs it a tenth of a millisecond.
-    compile.has_packed = [&, n_before = n_packed_->load()](const void* data) {
-      if (n_packed_->load(std::memory_order_relaxed) != n_before) constants.has_been_packed(data);
+    compile.packs = [&, n_before = n_packed_->load()] {
+      return n_packed_->load(std::memory_order_relaxed) != n_before;
     };
+    compile.has_packed = [&](const void* data) { constants.has_been_packed(data); };
     compile.identify = [&](const void* data) { return constants.identity(data); };
     compile.compile_body = [&](const Graph& body, size_t n_captured) {
       return compile_body(body, compile, n_captured);
@@ -231,7 +234,7 @@ class OneDnn {
     Constants constants(body);
     CompileOptions compile = around;
     compile.n_captured = n_captured;
-    compile.has_packed = {};
+    compile.packs = {};
     compile.identify = [&](const void* data) { return constants.identity(data); };
     auto made = std::make_shared<Body>();
     made->executable = std::make_unique<Executable>(body, compile, *store_);
@@ -322,6 +325,7 @@ class OneDnn {
   // How many blocks of packed weights have been made; shared with what makes them.
   std::shared_ptr<std::atomic<int64_t>> n_packed_ = std::make_shared<std::atomic<int64_t>>(0);
   std::unique_ptr<WeightStore> store_;
+  std::unique_ptr<kernels::code::CodeStore> codes_ = std::make_unique<kernels::code::CodeStore>();
 };
 
 }  // namespace tenon::onednn

@@ -106,11 +106,11 @@ class Candidates {
 
  private:
   bool foldable(Node node) const {
+    if (node.n_inputs() == 0 || !reads_constants(node)) return false;  // nearly all
     const tn_op* row = node.row();
     if (!row || (row->traits & kImpure) != 0 || is_quantization(node)) return false;
     if (!row->ref && row->expr.len == 0 && !row->decompose) return false;
-    if (!settings_.covers(node) || node.n_inputs() == 0) return false;
-    return reads_constants(node) && makes_tensors(node) &&
+    return settings_.covers(node) && makes_tensors(node) &&
            bytes_made(node) <= bytes_saved(node) + static_cast<uint64_t>(settings_.max_bytes);
   }
   // A weight that is to be trained is a constant until then: what is decided by it is not known.

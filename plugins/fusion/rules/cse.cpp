@@ -52,6 +52,12 @@ bool append_any(std::string& key, const tn_any& any) {
   }
 }
 
+bool is_dense(const DLTensor& t) {
+  for (int64_t i = t.ndim - 1, stride = 1; t.strides && i >= 0; stride *= t.shape[i--])
+    if (t.shape[i] > 1 && t.strides[i] != stride) return false;
+  return true;
+}
+
 class Numbering {
  public:
   // One id for all values that are the same.
@@ -61,7 +67,7 @@ class Numbering {
     DLTensor t = tensor.dl();
     std::string key;
     if (services.tensor->bytes(tensor.get()) > kComparedBytes || t.device.device_type != kDLCPU ||
-        !numbers_of(value)) {
+        !is_dense(t)) {
       append(key, tensor.get());
     } else {
       append(key, dtype_of(t));

@@ -55,6 +55,13 @@ bool is_unusual_quantization(const Graph& graph, const Node& node) {
          graph.values[node.inputs[1]].type != ElementType::kF32;
 }
 
+// Of itself, not by its row's default.
+bool states(const tenon::Node& node, std::string_view attribute) {
+  for (uint64_t i = 0, n = services.graph->attr_count(node.graph, node.id); i < n; ++i)
+    if (view(services.graph->attr_name(node.graph, node.id, i)) == attribute) return true;
+  return false;
+}
+
 // A product that oneDNN has not.
 bool is_exact_product(const Graph& graph, const Node& node) {
   return node.op == "MatMul" && node.inputs.size() == 2 &&
@@ -80,6 +87,7 @@ Result<Graph> import_graph(const tn_graph* source) {
   }
   for (Node& node : graph.nodes) {
     if (is_unusual_quantization(graph, node) || is_exact_product(graph, node)) node.op += ".any";
+    if (!states(node.source, "body")) continue;
     const tn_any body = node.source.attr("body");
     if (body.tag != TN_ANY_GRAPH) continue;
     TN_TRY(made, import_graph(static_cast<const tn_graph*>(body.v.p)));

@@ -181,11 +181,16 @@ EpilogueRows epilogue_rows(Lowering& lowering,
                            const GemmEpilogue& finish,
                            int64_t padded) {
   const int64_t groups = step.weights.groups, n = step.args.n;
-  auto row = [&](const auto& number) {
+  auto row = [&](bool is_one_number, const auto& number) {
     std::shared_ptr<void> made = aligned_bytes(groups * padded * 4);
-    for (int64_t i = 0; i < groups * n; ++i)
-      static_cast<float*>(made.get())[i / n * padded + i % n] =
-          static_cast<float>(number(static_cast<size_t>(i)));
+    auto* to = static_cast<float*>(made.get());
+    size_t at = 0;
+    for (int64_t g = 0; g < groups; ++g, to += padded) {
+      if (is_one_number)
+        std::fill_n(to, n, static_cast<float>(number(0)));
+      else
+        std::generate_n(to, n, [&] { return static_cast<float>(number(at++)); });
+    }
     return lowering.make_constant(ElementType::kF32, {groups * padded}, made);
   };
   const View& weights = step.weights.view;
@@ -203,7 +208,8 @@ EpilogueRows epilogue_rows(Lowering& lowering,
     const double bias = numbers != nullptr ? double{numbers[i]} * factor(i) : 0.0;
     return (norm.shift.empty() ? bias : bias + norm.shift[i]) / finish.unit;
   };
-  return {row(scale), row(shift)};
+  return {row(!weights.channels && norm.factor.empty(), scale),
+          row(numbers == nullptr && norm.shift.empty(), shift)};
 }
 
 void set_result(const GemmEpilogue& finish,

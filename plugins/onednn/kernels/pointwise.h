@@ -30,8 +30,9 @@
 namespace tenon::onednn::kernels {
 
 namespace code {
+class CodeStore;
 class PointwiseCode;
-}
+}  // namespace code
 struct Program;
 
 constexpr int64_t kPointwiseMaxRank = 8;
@@ -53,6 +54,8 @@ struct PointwiseSpec {
   // What machine code is made for; runs at other levels interpret, so that it is to be the level of
   // the contexts that the plan runs with. The baseline has none.
   Level level = best_level();
+  // Has the machine code of other plans, which may serve; nullptr: each plan makes its own.
+  code::CodeStore* codes = nullptr;
 };
 
 class PointwisePlan {
@@ -107,7 +110,7 @@ class PointwisePlan {
   std::string check(const PointwiseSpec& spec) const;
   std::string lay_out(const PointwiseSpec& spec);
   void compile(const Program& program);
-  void generate(const Program& program, Level level);
+  void generate(const Program& program, const PointwiseSpec& spec);
   bool needs_tiles() const;
   int64_t tile_of(int64_t n_written) const;
   void choose_tile();

@@ -27,7 +27,7 @@ Plan Lowering::run() {
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     if (node_done_[i]) continue;
     lower(static_cast<int>(i));
-    if (options_.has_packed) report_packed(static_cast<int>(i));
+    if (options_.packs && options_.packs()) report_packed(static_cast<int>(i));
   }
   place_outputs();
   place_states();
@@ -342,7 +342,8 @@ void Lowering::add_copy(const std::string& name, const View& from, const View& t
                                 .dims = to.dims,
                                 .inputs = {&src, 1},
                                 .outputs = {&dst, 1},
-                                .level = best_level()});
+                                .level = best_level(),
+                                .codes = options_.codes});
   if (!why.empty()) throw CompileError(name + ": " + why);
   Step step{.name = name, .kernel = "tenon:convert (" + plan->how() + ")", .always_succeeds = true};
   step.bytes = static_cast<double>(from.bytes() + to.bytes());

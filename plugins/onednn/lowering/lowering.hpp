@@ -24,6 +24,10 @@
 
 namespace tenon::onednn {
 
+namespace kernels::code {
+class CodeStore;
+}
+
 // Which convolutions may be computed by minimal filtering where that is faster
 // (implementations/winograd).
 enum class WinogradUse : uint8_t { kOff, kAuto, kAll };
@@ -41,8 +45,9 @@ struct CompileOptions {
   WinogradUse winograd = WinogradUse::kAuto;
   SparseUse sparse = SparseUse::kAuto;
   int threads = 1;
-  std::vector<std::string> without = {};  // implementations that no node may choose
-  Chooser* chooser = nullptr;             // between rivals; nullptr: the rules are
+  std::vector<std::string> without = {};      // implementations that no node may choose
+  Chooser* chooser = nullptr;                 // between rivals; nullptr: the rules are
+  kernels::code::CodeStore* codes = nullptr;  // of all plans; nullptr: each step has its own
   // Whether a state's new value may replace the old one before the last step.
   bool replaces_states = true;
   // Of a loop's body: how many inputs, the last ones, are the same in each iteration.
@@ -50,6 +55,9 @@ struct CompileOptions {
   // Compiles the body of a node, with these options and so many captured inputs. Empty: no body is.
   std::function<std::shared_ptr<Executable>(const Graph& body, size_t n_captured)> compile_body =
       {};
+  // Whether a constant has been packed since the compile began: else nobody need look for those
+  // that are read no more.
+  std::function<bool()> packs = {};
   // Called behind the last node that reads a constant, where no step reads it in place.
   std::function<void(const void* data)> has_packed = {};
   Weights::Identify identify = {};

@@ -315,7 +315,8 @@ void PointwiseGroup::lower() {
                                 .dims = dims_,
                                 .inputs = sources,
                                 .outputs = targets,
-                                .level = best_level()});
+                                .level = best_level(),
+                                .codes = lowering_.options().codes});
   if (!why.empty()) throw CompileError(name + ": " + why);
   step.kernel = "tenon:pointwise (" + plan->how() + ")";
   step.flops = static_cast<double>(program_.size()) * static_cast<double>(element_count(dims_));

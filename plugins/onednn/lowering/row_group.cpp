@@ -287,7 +287,8 @@ void RowGroup::lower() {
     step.flops += static_cast<double>(work) * static_cast<double>(rows_ * stage.columns);
   }
   auto program = std::make_shared<RowProgram>();
-  std::string why = program->make(std::move(made), rows_, columns_, n_slots_);
+  std::string why =
+      program->make(std::move(made), rows_, columns_, n_slots_, lowering_.options().codes);
   if (!why.empty()) throw CompileError(step.name + ": " + why);
   step.kernel = "tenon:rows (" + program->how() + ")";
   step.kernel_function = [program](const kernels::Context& context,

@@ -17,7 +17,10 @@ kernels::PointwiseEdge laid_out(const RowEdge& edge) {
   return {edge.type, {}, {edge.row_elements, edge.step}};
 }
 
-std::string make_plan(RowStage& stage, size_t which, int64_t rows) {
+std::string make_plan(RowStage& stage,
+                      size_t which,
+                      int64_t rows,
+                      kernels::code::CodeStore* codes) {
   std::vector<kernels::PointwiseEdge> sources, targets;
   std::transform(stage.sources.begin(), stage.sources.end(), std::back_inserter(sources), laid_out);
   std::transform(stage.targets.begin(), stage.targets.end(), std::back_inserter(targets), laid_out);
@@ -28,7 +31,8 @@ std::string make_plan(RowStage& stage, size_t which, int64_t rows) {
                                    .dims = dims,
                                    .inputs = sources,
                                    .outputs = targets,
-                                   .level = best_level()});
+                                   .level = best_level(),
+                                   .codes = codes});
 }
 
 }  // namespace
@@ -36,7 +40,8 @@ std::string make_plan(RowStage& stage, size_t which, int64_t rows) {
 std::string RowProgram::make(std::vector<RowStage> stages,
                              int64_t rows,
                              int64_t columns,
-                             int64_t n_slots) {
+                             int64_t n_slots,
+                             kernels::code::CodeStore* codes) {
   stages_ = std::move(stages);
   rows_ = rows;
   columns_ = columns;
@@ -46,9 +51,9 @@ std::string RowProgram::make(std::vector<RowStage> stages,
   for (RowStage& stage : stages_) {
     if (stage.sources.size() + stage.targets.size() > kMostEdges) return "too many operands";
     if (stage.program.empty()) continue;
-    if (std::string why = make_plan(stage, 0, block_); !why.empty()) return why;
+    if (std::string why = make_plan(stage, 0, block_, codes); !why.empty()) return why;
     if (rows % block_ == 0) continue;
-    if (std::string why = make_plan(stage, 1, rows % block_); !why.empty()) return why;
+    if (std::string why = make_plan(stage, 1, rows % block_, codes); !why.empty()) return why;
   }
   return {};
 }

@@ -38,7 +38,8 @@ class RowProgram {
   [[nodiscard]] std::string make(std::vector<RowStage> stages,
                                  int64_t rows,
                                  int64_t columns,
-                                 int64_t n_slots);
+                                 int64_t n_slots,
+                                 kernels::code::CodeStore* codes);
   void run(const kernels::Context& context, void* const* pointers) const;
   // "generated", or how the first of its stages runs that is interpreted.
   std::string how() const;

@@ -199,5 +199,21 @@ TEST_F(EditTest, NotesAndAttributesRoundTrip) {
   EXPECT_EQ(out.tag, TN_ANY_NONE);
 }
 
+TEST_F(EditTest, SharesShortListsOfIntegersOnRequest) {
+  begin();
+  tn_value_id before = constant("", TN_I64, {2}, 1);
+  edit_->share_integers();
+  tn_value_id first = constant("", TN_I64, {2}, 1);
+
+  EXPECT_EQ(constant("", TN_I64, {2}, 1), first);
+  EXPECT_NE(before, first);
+  EXPECT_NE(constant("", TN_I64, {2}, 2), first);
+  EXPECT_NE(constant("", TN_I64, {1, 2}, 1), first) << "another shape";
+  EXPECT_NE(constant("own", TN_I64, {2}, 1), first) << "a name of its own";
+  const tn_value_id empty = constant("", TN_I64, {0});
+  EXPECT_NE(empty, first);
+  EXPECT_EQ(constant("", TN_I64, {0}), empty);
+}
+
 }  // namespace
 }  // namespace tenon::host::test

@@ -17,8 +17,10 @@ using testing::IsEmpty;
 // A backend that claims the operators it is given, node by node, and refuses the others.
 struct Picky {
   std::vector<std::string> takes;
+  int n_asked = 0;
   static tn_status* claim(void* self, const tn_graph* graph, int32_t, const tn_claims* claims) {
     const auto& all = static_cast<Picky*>(self)->takes;
+    ++static_cast<Picky*>(self)->n_asked;
     for (uint64_t i = 0; i < graphs.count(graph, TN_LIST_NODES); ++i) {
       tn_node_id id = graphs.node_at(graph, i);
       tn_str domain{}, type{};
@@ -70,10 +72,12 @@ class Partition : public GraphTest {
       }
     for (const Fallback& one : fallbacks)
       fallbacks_.push_back(cat(one.node, ": ", one.why));
+    n_asked_ = backends[0].n_asked;
   }
 
   tn_backend table_{};
   std::vector<std::string> runs_, fallbacks_;
+  int n_asked_ = 0;  // the first, about the graph or what came of it
 };
 
 TEST_F(Partition, GivesANodeWholeToTheFirstThatTakesIt) {
@@ -88,6 +92,19 @@ TEST_F(Partition, GivesPiecesToTheFirstBackendBeforeTheWholeToTheSecond) {
 
   EXPECT_THAT(runs_, ElementsAre("Add on 0", "Relu on 0"));
   EXPECT_THAT(fallbacks_, IsEmpty());
+}
+
+// What came of a trial stays where all of it is wanted.
+TEST_F(Partition, AsksAboutTheWholeAndThePiecesOnceEach) {
+  divide({{{"Add", "Relu"}}, {{"Double"}}, {{"Double", "Relu", "Add"}}});
+
+  EXPECT_EQ(n_asked_, 2);
+}
+
+TEST_F(Partition, AsksAboutAnOperatorWithoutPiecesOnce) {
+  divide({{{"Double", "Relu"}}, {{"Double", "Relu", "Add"}}});
+
+  EXPECT_EQ(n_asked_, 1);
 }
 
 TEST_F(Partition, OffersPiecesToEveryBackendThatIsNamed) {

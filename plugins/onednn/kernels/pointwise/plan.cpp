@@ -6,7 +6,7 @@
 #include <array>
 #include <numeric>
 
-#include "../code/pointwise_code.h"
+#include "../code/code_store.h"
 #include "../kernel_table.h"
 #include "../pointwise.h"
 #include "../pointwise_program.h"
@@ -216,7 +216,8 @@ bool PointwisePlan::needs_tiles() const {
          });
 }
 
-void PointwisePlan::generate(const Program& program, Level level) {
+void PointwisePlan::generate(const Program& program, const PointwiseSpec& spec) {
+  const Level level = spec.level;
   generated_.reset();
   is_one_row_ = false;
   level_ = level;
@@ -244,7 +245,9 @@ void PointwisePlan::generate(const Program& program, Level level) {
   for (const Edge& edge : outputs_)
     targets.push_back(code_edge(edge, false));
   const code::Isa isa = level == Level::kAvx512 ? code::Isa::kAvx512 : code::Isa::kAvx2;
-  generated_ = code::PointwiseCode::make(program, sources, targets, isa, &interpreted_because_);
+  code::CodeStore own;
+  code::CodeStore& codes = spec.codes == nullptr ? own : *spec.codes;
+  generated_ = codes.pointwise(program, sources, targets, isa, &interpreted_because_);
   if (generated_ == nullptr) return;
   n_tiles_used_ += n_outputs;
   is_one_row_ = !in_tiles_ && count_ > 0 && rank_ == 1 && count_ <= kUnit;
@@ -289,7 +292,7 @@ std::string PointwisePlan::make(const PointwiseSpec& spec) {
   if (std::string why = lay_out(spec); !why.empty()) return why;
   const Program program(spec.nodes, spec.results);
   compile(program);
-  generate(program, spec.level);
+  generate(program, spec);
   choose_tile();
   if (tile_ <= 0) return "pointwise: too many values are live at once";
   return {};

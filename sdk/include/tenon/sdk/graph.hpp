@@ -20,14 +20,16 @@ struct Value {
   explicit operator bool() const { return id != 0; }
   bool operator==(const Value& other) const { return id == other.id; }
   std::string_view name() const { return view(services.graph->value_name(graph, id)); }
-  Type type() const {
+  Type type() const { return Type(raw_type()); }
+  // Borrows what the graph holds.
+  tn_type raw_type() const {
     tn_type raw{};
     raw.struct_size = sizeof raw;
     raw.rank = TN_RANK_UNKNOWN;
     Status ignored(services.graph->value_type(graph, id, &raw));  // stale: type not known
-    return Type(raw);
+    return raw;
   }
-  uint32_t dtype() const { return type().dtype; }
+  uint32_t dtype() const { return raw_type().dtype; }
   bool is_constant() const { return services.graph->constant(graph, id) != nullptr; }
   Tensor constant() const { return Tensor::share(services.graph->constant(graph, id)); }
   bool is_output() const { return services.graph->is_output(graph, id) != 0; }
@@ -47,17 +49,20 @@ struct Node {
 
   explicit operator bool() const { return id != 0; }
   bool operator==(const Node& other) const { return id == other.id; }
-  std::string_view type() const {
+  struct Op {
+    std::string_view domain, type;
+  };
+  Op op() const {
     tn_str domain{}, type{};
     Status ignored(services.graph->node_op(graph, id, &domain, &type));
-    return view(type);
+    return {view(domain), view(type)};
   }
-  std::string_view domain() const {
-    tn_str domain{}, type{};
-    Status ignored(services.graph->node_op(graph, id, &domain, &type));
-    return view(domain);
+  std::string_view type() const { return op().type; }
+  std::string_view domain() const { return op().domain; }
+  bool is(std::string_view onnx_type) const {
+    const Op own = op();
+    return own.type == onnx_type && own.domain.empty();
   }
-  bool is(std::string_view onnx_type) const { return type() == onnx_type && domain().empty(); }
   std::string_view name() const { return view(services.graph->node_name(graph, id)); }
   std::string_view scope() const { return view(services.graph->node_scope(graph, id)); }
   uint64_t n_inputs() const { return services.graph->io_count(graph, id, TN_LIST_INPUTS); }
@@ -69,18 +74,8 @@ struct Node {
   Value output(uint64_t i = 0) const {
     return {graph, i < n_outputs() ? services.graph->io_at(graph, id, TN_LIST_OUTPUTS, i) : 0};
   }
-  std::vector<Value> inputs() const {
-    std::vector<Value> out;
-    for (uint64_t i = 0, n = n_inputs(); i < n; ++i)
-      out.push_back(input(i));
-    return out;
-  }
-  std::vector<Value> outputs() const {
-    std::vector<Value> out;
-    for (uint64_t i = 0, n = n_outputs(); i < n; ++i)
-      out.push_back(output(i));
-    return out;
-  }
+  std::vector<Value> inputs() const { return values(TN_LIST_INPUTS); }
+  std::vector<Value> outputs() const { return values(TN_LIST_OUTPUTS); }
   tn_any attr(std::string_view name) const {
     tn_any out{};
     Status ignored(services.graph->attr(graph, id, str(name), &out));
@@ -107,6 +102,14 @@ struct Node {
     const tn_op* op = row();
     const tn_axes* out = nullptr;
     if (op && op->axes.len) Status ignored(services.op->axes(op, &out));
+    return out;
+  }
+
+ private:
+  std::vector<Value> values(uint32_t which) const {
+    std::vector<Value> out(services.graph->io_count(graph, id, which));
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] = {graph, services.graph->io_at(graph, id, which, i)};
     return out;
   }
 };

@@ -135,6 +135,7 @@ struct BasicGraph {
   }
   // The nodes without those that are marked, whose results nobody reads any more.
   void drop(const std::vector<bool>& gone) {
+    if (std::find(gone.begin(), gone.end(), true) == gone.end()) return finish();
     std::vector<N> kept;
     for (size_t i = 0; i < nodes.size(); ++i)
       if (!gone[i]) kept.push_back(std::move(nodes[i]));
@@ -251,16 +252,19 @@ class Importer {
     auto is_among = [](const std::vector<tenon::Value>& list, tenon::Value value) {
       return std::find(list.begin(), list.end(), value) != list.end();
     };
+    const uint64_t n_nodes = source_.n_nodes();
+    made_.nodes.reserve(n_nodes);
+    index_.reserve(2 * n_nodes);
     for (tenon::Value input : source_.inputs()) {
-      int index = index_of(input);
+      int index = index_of(input.id);
       if (!is_among(before, input)) made_.inputs.push_back(index);
     }
-    for (const tenon::Node& node : source_.nodes())
-      add(node);
+    for (uint64_t i = 0; i < n_nodes; ++i)
+      add(source_.node(i));
     for (tenon::Value output : source_.outputs())
-      if (!is_among(after, output)) made_.outputs.push_back(index_of(output));
+      if (!is_among(after, output)) made_.outputs.push_back(index_of(output.id));
     for (size_t i = 0; i < before.size(); ++i)
-      made_.states.emplace_back(index_of(before[i]), index_of(after[i]));
+      made_.states.emplace_back(index_of(before[i].id), index_of(after[i].id));
     made_.finish();
     return std::move(made_);
   }
@@ -269,35 +273,49 @@ class Importer {
   using V = typename decltype(G::values)::value_type;
   using N = typename decltype(G::nodes)::value_type;
 
-  int index_of(tenon::Value source) {
-    if (!source) return kNone;
-    auto [found, is_new] = index_.try_emplace(source.id, static_cast<int>(made_.values.size()));
+  int index_of(tn_value_id id) {
+    if (id == 0) return kNone;
+    auto [found, is_new] = index_.try_emplace(id, static_cast<int>(made_.values.size()));
     if (!is_new) return found->second;
-    Type type = source.type();
+    const tenon::Value source{source_.raw, id};
+    const tn_type type = source.raw_type();
     V value;
-    value.name = std::string(source.name());
+    value.name = source.name();
     value.dtype = type.dtype;
-    value.is_known = type.kind == TN_KIND_TENSOR && type.is_static() && type.dtype != TN_DTYPE_NONE;
-    if (value.is_known) value.dims = type.dims;
-    if (source.is_constant()) {
-      value.constant = source.constant();
+    value.is_known = is_known(type);
+    if (value.is_known) value.dims.assign(type.dims, type.dims + type.rank);
+    if (tn_tensor* constant = services.graph->constant(source.graph, id)) {
+      value.constant = Tensor::share(constant);
       value.data = value.constant.template data<const void>();
     }
     return made_.add_value(std::move(value));
   }
 
+  static bool is_known(const tn_type& type) {
+    return type.kind == TN_KIND_TENSOR && type.dtype != TN_DTYPE_NONE &&
+           type.rank != TN_RANK_UNKNOWN &&
+           std::all_of(type.dims, type.dims + type.rank, [](int64_t size) { return size >= 0; });
+  }
+
+  std::vector<int> indices_of(const tenon::Node& node, uint32_t which) {
+    std::vector<int> out(services.graph->io_count(node.graph, node.id, which));
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] = index_of(services.graph->io_at(node.graph, node.id, which, i));
+    return out;
+  }
+
   void add(const tenon::Node& source) {
     N node;
-    std::string domain(source.domain());
+    const auto [domain, type] = source.op();
     bool is_onnx = domain.empty() || domain == "ai.onnx";
-    node.op = is_onnx ? std::string(source.type()) : cat(domain, ".", source.type());
-    node.name = std::string(source.name());
+    node.op = is_onnx ? std::string(type) : cat(domain, ".", type);
+    node.name = source.name();
     node.source = source;
-    for (tenon::Value input : source.inputs())
-      node.inputs.push_back(index_of(input));
-    for (tenon::Value output : source.outputs())
-      node.outputs.push_back(index_of(output));
-    for (uint64_t i = 0, n = services.graph->attr_count(source.graph, source.id); i < n; ++i) {
+    node.inputs = indices_of(source, TN_LIST_INPUTS);
+    node.outputs = indices_of(source, TN_LIST_OUTPUTS);
+    const uint64_t n = services.graph->attr_count(source.graph, source.id);
+    node.attributes.reserve(n);
+    for (uint64_t i = 0; i < n; ++i) {
       std::string_view name = view(services.graph->attr_name(source.graph, source.id, i));
       add_attribute(node.attributes, name, source.attr(name));
     }

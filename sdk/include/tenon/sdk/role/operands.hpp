@@ -117,24 +117,35 @@ class OperandsCheck {
     TN_CHECK(count());
     for (const auto& [name, attribute] : forms_.binds) {
       tn_any bound = node_.attr(attribute);
-      if (bound.tag == TN_ANY_I64) sizes_[name] = {bound.v.i, cat("attribute ", attribute)};
+      if (bound.tag == TN_ANY_I64) sizes_[name] = {.size = bound.v.i, .attribute = &attribute};
     }
+    std::vector<std::pair<uint64_t, Type>> types;
+    for (uint64_t i = 0, n = node_.n_inputs(); i < n; ++i)
+      if (Value input = node_.input(i)) types.emplace_back(i, input.type());
     for (int round = 0; round < 3; ++round)  // lengths of runs, then sizes, then their factors
-      for (uint64_t i = 0; i < node_.n_inputs(); ++i)
-        if (node_.input(i)) TN_CHECK(operand(i));
+      for (const auto& [i, type] : types)
+        TN_CHECK(operand(i, type));
     return {};
   }
 
  private:
   struct Known {
-    int64_t size;
-    std::string origin;
+    int64_t size = 0;
+    const std::string* attribute = nullptr;  // that states it; else an axis
+    uint64_t input = 0;
+    size_t axis = 0;
   };
 
   const OperandForm& form(uint64_t i) const {
     return forms_.operands[std::min<size_t>(i, forms_.operands.size() - 1)];
   }
   std::string where(uint64_t i) const { return cat("input ", i, " (", form(i).name, "): "); }
+  std::string where(uint64_t i, size_t axis) const {
+    return cat("input ", i, " (", form(i).name, ") axis ", axis);
+  }
+  std::string origin(const Known& known) const {
+    return known.attribute ? cat("attribute ", *known.attribute) : where(known.input, known.axis);
+  }
 
   Status count() const {
     size_t n = forms_.operands.size();
@@ -146,8 +157,7 @@ class OperandsCheck {
     return {};
   }
 
-  Status operand(uint64_t i) {
-    Type type = node_.input(i).type();
+  Status operand(uint64_t i, const Type& type) {
     if (type.dtype != TN_DTYPE_NONE) TN_CHECK(dtype(i, type.dtype));
     if (!form(i).has_axes || !type.ranked) return {};
     if (form(i).text == "one") {
@@ -190,7 +200,8 @@ class OperandsCheck {
 
   Status size(uint64_t i, size_t axis, int64_t got, const AxisItem& item, size_t k) {
     int64_t product = 1;
-    std::string open, origin;
+    std::string open;
+    const Known* last = nullptr;
     for (const std::string& factor : item.factors) {
       std::string name = item.is_run ? cat(factor, k) : factor;
       auto known = sizes_.find(name);
@@ -201,16 +212,16 @@ class OperandsCheck {
         continue;
       }
       int64_t value = is_number ? std::stoll(factor) : known->second.size;
-      if (!is_number) origin = known->second.origin;
+      if (!is_number) last = &known->second;
       if (__builtin_mul_overflow(product, value, &product)) product = -1;
     }
-    std::string at = cat("input ", i, " (", form(i).name, ") axis ", axis);
-    std::string because = origin.empty() ? "" : cat(" (", origin, ")");
-    if (open.empty() && got == product) return {};
-    if (open.empty()) return invalid(cat(at, ": expected ", product, because, ", got ", got));
-    if (product < 0 || (product == 0 ? got != 0 : got % product != 0))
-      return invalid(cat(at, ": expected a multiple of ", product, because, ", got ", got));
-    if (product > 0) sizes_[open] = {got / product, at};
+    const bool fits = open.empty() ? got == product
+                                   : product >= 0 && (product == 0 ? got == 0 : got % product == 0);
+    if (!fits)
+      return invalid(cat(where(i, axis), ": expected ", open.empty() ? "" : "a multiple of ",
+                         product, last ? cat(" (", origin(*last), ")") : "", ", got ", got));
+    if (!open.empty() && product > 0)
+      sizes_[open] = {.size = got / product, .input = i, .axis = axis};
     return {};
   }
 
