@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "plan/assignment.hpp"
+#include "backends/assignment.hpp"
 
 namespace tenon::host {
 
@@ -22,7 +22,7 @@ struct OpenedGraph {
 
 class Openings {
  public:
-  Openings(const Backends& backends, const Lost& lost) : backends_(backends), lost_(lost) {}
+  Openings(const BackendUses& backends, const Lost& lost) : backends_(backends), lost_(lost) {}
 
   // What a backend refuses whole it may take in pieces, when all go to backends that are more
   // wanted; of what is unclaimed also to the host (control flow), or apart again (functions). The
@@ -32,7 +32,7 @@ class Openings {
  private:
   Result<OpenedGraph*> take_apart(const tn_graph& graph, std::vector<tn_node_id> nodes);
 
-  const Backends& backends_;
+  const BackendUses& backends_;
   const Lost& lost_;
   std::deque<OpenedGraph> made_;
 };

@@ -21,6 +21,7 @@
 #include "tenon/host/graph.h"
 #include "tenon/role/op.h"
 
+#include "backends/assignment.hpp"
 #include "backends/backend_use.hpp"
 #include "graph/graph.hpp"
 #include "memory/run_memory.hpp"
@@ -104,10 +105,6 @@ struct Step {
 struct Fallback {
   std::string node, op, why;
 };
-
-// Nodes that backends claimed and then could not compile or run, with the reason, by the node's
-// name and the backend: it gets them no more.
-using Lost = std::map<std::pair<std::string, int>, std::string>;
 
 // What forms of a plan that proved wrong have shown; the next one heeds it.
 struct Lessons {

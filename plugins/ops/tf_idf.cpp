@@ -2,6 +2,7 @@
 // TfIdfVectorizer over integers: counts of n-grams of a pool, with skips, weighted.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "cells.hpp"
 #include "cost.hpp"
@@ -27,14 +28,20 @@ Status tf_idf_shape(EditView edit, Node node) {
   return set_output(edit, node, 0, TN_F32, out);
 }
 
-// The pool's n-grams with their columns. ngram_counts: where in the pool those of each length
-// begin.
-Result<std::map<Ints, int64_t>> pool_of(Node node, int64_t shortest, int64_t longest) {
+// The pool's n-grams of one length.
+struct Grams {
+  std::map<Ints, int64_t> columns;
+  std::set<int64_t> firsts;  // what they begin with
+};
+using Pool = std::map<int64_t, Grams>;  // by length, those alone that there are
+
+// ngram_counts: where in the pool those of each length begin.
+Result<Pool> pool_of(Node node, int64_t shortest, int64_t longest) {
   Ints pool = node.attr_ints("pool_int64s"), begins = node.attr_ints("ngram_counts");
   Ints columns = node.attr_ints("ngram_indexes");
   if (node.attr("pool_strings").tag != TN_ANY_NONE)
     return unsupported("pool_strings: a tensor of Tenon holds numbers only");
-  std::map<Ints, int64_t> out;
+  Pool out;
   size_t next = 0;  // numbers of n-grams run through all lengths
   for (size_t i = 0; i < begins.size(); ++i) {
     int64_t length = static_cast<int64_t>(i) + 1, total = static_cast<int64_t>(pool.size());
@@ -45,10 +52,37 @@ Result<std::map<Ints, int64_t>> pool_of(Node node, int64_t shortest, int64_t lon
       if (next >= columns.size() || columns[next] < 0)
         return invalid("ngram_indexes: expected a column for each n-gram of the pool");
       if (length < shortest || length > longest) continue;
-      out.emplace(Ints(pool.begin() + at, pool.begin() + at + length), columns[next]);
+      Grams& grams = out[length];
+      grams.columns.emplace(Ints(pool.begin() + at, pool.begin() + at + length), columns[next]);
+      grams.firsts.insert(pool[static_cast<size_t>(at)]);
     }
   }
   return out;
+}
+
+// Adds how often each n-gram stands in the row, also with up to so many numbers left out between
+// two of its own.
+void count_grams(std::span<const int64_t> row,
+                 const Pool& pool,
+                 int64_t most_skipped,
+                 std::vector<double>* counts) {
+  const auto length = static_cast<int64_t>(row.size());
+  Ints gram;
+  for (const auto& [n, grams] : pool) {
+    if (n > length) break;
+    // A single one skips nothing, and of others the last has to be in the row.
+    const int64_t most_step = n == 1 ? 1 : std::min(most_skipped, (length - 1) / (n - 1) - 1) + 1;
+    for (int64_t step = 1; step <= most_step; ++step) {
+      for (int64_t first = 0; first + (n - 1) * step < length; ++first) {
+        if (!grams.firsts.contains(row[static_cast<size_t>(first)])) continue;
+        gram.clear();
+        for (int64_t k = 0; k < n; ++k)
+          gram.push_back(row[static_cast<size_t>(first + k * step)]);
+        if (auto at = grams.columns.find(gram); at != grams.columns.end())
+          ++(*counts)[static_cast<size_t>(at->second)];
+      }
+    }
+  }
 }
 
 Status tf_idf_ref(const Call& call) {
@@ -73,19 +107,8 @@ Status tf_idf_ref(const Call& call) {
   TN_TRY(out, call.out(0, TN_F32, out_shape));
   for (int64_t row = 0; row < rows; ++row) {
     std::vector<double> counts(static_cast<size_t>(columns));
-    for (int64_t n = shortest; n <= std::min(longest, length); ++n) {
-      int64_t most_step =
-          n == 1 ? 1 : std::min(most_skipped, length) + 1;  // a single one skips nothing
-      for (int64_t step = 1; step <= most_step; ++step) {
-        for (int64_t first = 0; first + (n - 1) * step < length; ++first) {
-          Ints gram;
-          for (int64_t k = 0; k < n; ++k)
-            gram.push_back(x[static_cast<size_t>(row * length + first + k * step)]);
-          if (auto at = pool.find(gram); at != pool.end())
-            ++counts[static_cast<size_t>(at->second)];
-        }
-      }
-    }
+    count_grams(std::span(x).subspan(static_cast<size_t>(row * length), static_cast<size_t>(length)),
+                pool, most_skipped, &counts);
     for (size_t c = 0; c < counts.size(); ++c) {
       double value = mode == "IDF" ? (counts[c] > 0 ? 1 : 0) : counts[c];
       if (mode != "TF") value *= weights[c];

@@ -27,12 +27,12 @@ ROOMS = {
     "host schemas": (("host/schemas",), 560, 5000),
     "host files": (("host/files",), 480, 3500),
     "host crashes": (("host/crashes",), 490, 3100),
-    "host backends": (("host/backends",), 330, 2500),
-    "host runtime": (("host/plan",), 2830, 22750),
+    "host backends": (("host/backends",), 430, 3400),
+    "host runtime": (("host/plan",), 2730, 22400),
     "host text": (("host/text",), 900, 7500),
     "host report": (("host/report",), 120, 1000),
     "host capi": (("host/capi",), 700, 5100),
-    "sdk": (("sdk",), 5430, 39100),
+    "sdk": (("sdk",), 5435, 39100),
     "sdk backend kit": (("sdk/include/tenon/sdk/backend",), 1885, 15050),
 }
 IN_A_ROOM = {folder for folders, *_ in ROOMS.values() for folder in folders}

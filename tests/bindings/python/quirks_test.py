@@ -267,3 +267,26 @@ def test_errors_name_no_role_or_function_of_a_plugin(tmp_path):
         model = tenon.jit(lambda x: x + 1).trace(np.zeros((2, 3), "f"))
         np.savez(tmp_path / "d.npz", x0=np.zeros((4, 3), "f"), label=np.zeros(4, "i8"))
         tenon.train(model, data=tenon.data.npz(tmp_path / "d.npz"), loss="crossentropy")
+
+
+def test_lengths_of_grams_that_the_pool_has_not_cost_nothing(tmp_path):
+    """Pairs with up to 4 numbers left out and triples, in a row of thousands; NumPy counts."""
+    x = RANDOM.integers(0, 9, 4000)
+    pairs, triples, skipped = [[1, 2], [3, 3]], [[1, 2, 3]], 4
+    attrs = {"min_gram_length": 1, "max_gram_length": 1000, "max_skip_count": skipped, "mode": "TF",
+             "ngram_counts": [0, 0, 4], "ngram_indexes": [0, 1, 2],
+             "pool_int64s": np.ravel(pairs).tolist() + np.ravel(triples).tolist()}  # fmt: skip
+    model = model_of(
+        [node("TfIdfVectorizer", ["x"], ["y"], **attrs)], [info("x", [4000], INT64)], ["y"]
+    )
+
+    def stands(gram, step):
+        last = (len(gram) - 1) * step
+        parts = [x[k * step : len(x) - last + k * step] for k in range(len(gram))]
+        return np.all([part == one for part, one in zip(parts, gram)], axis=0).sum()
+
+    def count(gram):
+        return sum(stands(gram, step) for step in range(1, skipped + 2))
+
+    for y in both(tmp_path, model, x=x):
+        np.testing.assert_array_equal(y, [count(gram) for gram in pairs + triples])

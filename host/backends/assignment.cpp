@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/assignment.hpp"
+#include "backends/assignment.hpp"
 
 namespace tenon::host {
 namespace {
@@ -24,7 +24,7 @@ void refuse(void* self, tn_node_id node, tn_str why) {
   if (found != all.index.end()) all.refusals[found->second][all.asking] = view(why);
 }
 
-Status ask_all(Assignment& all, const Backends& backends) {
+Status ask_all(Assignment& all, const BackendUses& backends) {
   for (size_t b = 0; b < backends.size(); ++b) {
     const BackendUse& use = *backends[b];
     all.asking = static_cast<int>(b);
@@ -44,7 +44,7 @@ bool Assignment::is_lost(tn_node_id node) const {
   return !lost->empty() && lost->count({name(node), asking});
 }
 
-Result<Assignment> assign(const tn_graph& graph, const Backends& backends, const Lost& lost) {
+Result<Assignment> assign(const tn_graph& graph, const BackendUses& backends, const Lost& lost) {
   Assignment all;
   all.graph = &graph;
   all.lost = &lost;

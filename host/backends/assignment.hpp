@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Who takes which nodes of a graph: what its backends claim, asked one after another. Nodes that
-// nobody claims whole may be taken in pieces; openings.hpp finds those.
+// nobody claims whole may be taken in pieces; `../plan` finds those.
 
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "plan/plan.hpp"
+#include "backends/backend_use.hpp"
+#include "graph/graph.hpp"
 
 namespace tenon::host {
 
 inline constexpr int kUnclaimed = -2;
 
-using Backends = std::vector<std::unique_ptr<BackendUse>>;
+// Nodes that backends claimed and then could not compile or run, with the reason, by the node's
+// name and the backend: it gets them no more.
+using Lost = std::map<std::pair<std::string, int>, std::string>;
 
 struct Assignment {
   const tn_graph* graph = nullptr;
@@ -31,6 +35,6 @@ struct Assignment {
 };
 
 // The graph and what was lost outlive it.
-Result<Assignment> assign(const tn_graph& graph, const Backends& backends, const Lost& lost);
+Result<Assignment> assign(const tn_graph& graph, const BackendUses& backends, const Lost& lost);
 
 }  // namespace tenon::host
