@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What is made of a schema's text, made once and kept as long as the process: schemas are few and do
-// not change, and they are read at each plan and for each component that is created. Thread-safe.
+// What is made of a schema's text, made once and kept as long as the process: schemas are few and
+// do not change, and they are read at each plan and for each component that is created.
+// Thread-safe.
 
 #include <map>
 #include <mutex>

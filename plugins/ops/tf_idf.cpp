@@ -107,8 +107,9 @@ Status tf_idf_ref(const Call& call) {
   TN_TRY(out, call.out(0, TN_F32, out_shape));
   for (int64_t row = 0; row < rows; ++row) {
     std::vector<double> counts(static_cast<size_t>(columns));
-    count_grams(std::span(x).subspan(static_cast<size_t>(row * length), static_cast<size_t>(length)),
-                pool, most_skipped, &counts);
+    count_grams(
+        std::span(x).subspan(static_cast<size_t>(row * length), static_cast<size_t>(length)), pool,
+        most_skipped, &counts);
     for (size_t c = 0; c < counts.size(); ++c) {
       double value = mode == "IDF" ? (counts[c] > 0 ? 1 : 0) : counts[c];
       if (mode != "TF") value *= weights[c];

@@ -38,7 +38,8 @@ std::string place_of_first(const DLTensor& tensor, const Feed& feed, uint64_t ba
       tensor.ndim > 0 && static_cast<uint64_t>(tensor.shape[0]) == feed.batch();
   const int64_t sample =
       is_by_sample ? first_along_axis_0(tensor, [](auto x) { return !std::isfinite(x); }) : -1;
-  return sample < 0 ? feed.batch_text(batch) : feed.sample_text(first + static_cast<uint64_t>(sample));
+  return sample < 0 ? feed.batch_text(batch)
+                    : feed.sample_text(first + static_cast<uint64_t>(sample));
 }
 
 // The smallest and the largest number of an input of floats.

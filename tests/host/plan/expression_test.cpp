@@ -76,8 +76,7 @@ class Expression : public testing::TestWithParam<Kind> {
   void SetUp() override {
     session_ =
         std::make_unique<Session>(RegistryConfig{{tenon::test::kPluginFolder}, false, false});
-    if (!has_backend())
-      GTEST_SKIP() << "the backend " << GetParam().backend << " is not built";
+    if (!has_backend()) GTEST_SKIP() << "the backend " << GetParam().backend << " is not built";
   }
   bool has_backend() {
     auto all = session_->registry->described("tenon.backend/1");
