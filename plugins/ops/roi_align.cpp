@@ -123,6 +123,8 @@ Status roi_ref(const Call& call) {
   int64_t bins = rules.rows * rules.columns;
   TN_TRY(out, call.out(0, call.dtype(0), {rois[0], x[1], rules.rows, rules.columns}));
   TN_CHECK(check_boxes(boxes));
+  if (rois[0] * x[1] > 0 && x[2] * x[3] == 0)
+    return invalid(cat("x: expected images of at least one pixel, got ", x[2], "x", x[3]));
   auto body = [&, &y = out](uint64_t begin, uint64_t end) {
     for (auto i = static_cast<int64_t>(begin); i < static_cast<int64_t>(end); ++i) {
       int64_t roi = i / x[1];

@@ -290,3 +290,14 @@ def test_lengths_of_grams_that_the_pool_has_not_cost_nothing(tmp_path):
 
     for y in both(tmp_path, model, x=x):
         np.testing.assert_array_equal(y, [count(gram) for gram in pairs + triples])
+
+
+def test_boxes_of_an_image_without_pixels_are_refused(tmp_path):
+    roi = node("RoiAlign", ["x", "boxes", "image"], ["y"], output_height=3, output_width=2)
+    inputs = [info("x", [1, 2, "h", 5]), info("boxes", [1, 4]), info("image", [1], INT64)]
+    model = model_of([roi], inputs, ["y"])
+    boxes, image = np.array([[0, 0, 3, 3]], "f"), np.zeros(1, np.int64)
+    for y in both(tmp_path, model, x=np.ones((1, 2, 4, 5), "f"), boxes=boxes, image=image):
+        assert y.shape == (1, 2, 3, 2)
+    with pytest.raises(tenon.TenonError, match="at least one pixel, got 0x5"):
+        both(tmp_path, model, x=np.ones((1, 2, 0, 5), "f"), boxes=boxes, image=image)
