@@ -63,18 +63,6 @@ std::vector<int64_t> dense_strides(std::span<const int64_t> dims) {
   return strides;
 }
 
-bool is_dense(const DLTensor& tensor) {
-  if (!tensor.strides) return true;
-  int64_t stride = 1;
-  bool dense = true;
-  for (int32_t i = tensor.ndim; i-- > 0;) {
-    if (tensor.shape[i] == 0) return true;  // no element, no order
-    if (tensor.shape[i] > 1 && tensor.strides[i] != stride) dense = false;
-    stride *= tensor.shape[i];
-  }
-  return dense;
-}
-
 Status check_rank(const DLTensor& tensor) {
   if (tensor.ndim < 0 || tensor.ndim > kMaxRank)
     return invalid(cat("tensor: expected a rank in [0, ", kMaxRank, "], got ", tensor.ndim));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tenon/base.h"
+#include "tenon/dense.hpp"
 
 #include "services/status.hpp"
 
@@ -16,7 +17,6 @@ inline std::span<const int64_t> dims_of(const DLTensor& tensor) {
 }
 // Row-major; the sizes must have passed element_count().
 std::vector<int64_t> dense_strides(std::span<const int64_t> dims);
-bool is_dense(const DLTensor& tensor);
 // 0 <= ndim <= kMaxRank, and a shape where there is a rank.
 Status check_rank(const DLTensor& tensor);
 // Known type, sizes that fit.

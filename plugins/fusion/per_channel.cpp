@@ -65,10 +65,7 @@ std::optional<std::vector<double>> channel_bias(Node node, int64_t n) {
 bool is_plain(Value value) {
   Tensor tensor = value.constant();
   DLTensor t = tensor.dl();
-  if (t.device.device_type != kDLCPU) return false;
-  for (int64_t i = t.ndim - 1, stride = 1; t.strides && i >= 0; stride *= t.shape[i--]) {
-    if (t.shape[i] > 1 && t.strides[i] != stride) return false;
-  }
+  if (t.device.device_type != kDLCPU || !is_dense(t)) return false;
   return dtype_of(t) == TN_F32 || dtype_of(t) == TN_F64;
 }
 

@@ -147,7 +147,7 @@ class OneDnn {
     rewrite(graph);
     CompileOptions compile = settings_.with(options);
     compile.chooser = chooser_.get();
-    compile.codes = codes_.get();
+    compile.code_store = code_store_.get();
     for (int input : graph.inputs)
       made->inputs.push_back(header(graph, input));
     for (int output : graph.outputs)
@@ -325,7 +325,7 @@ class OneDnn {
   // How many blocks of packed weights have been made; shared with what makes them.
   std::shared_ptr<std::atomic<int64_t>> n_packed_ = std::make_shared<std::atomic<int64_t>>(0);
   std::unique_ptr<WeightStore> store_;
-  std::unique_ptr<kernels::code::CodeStore> codes_ = std::make_unique<kernels::code::CodeStore>();
+  std::unique_ptr<kernels::code::CodeStore> code_store_ = std::make_unique<kernels::code::CodeStore>();
 };
 
 }  // namespace tenon::onednn

@@ -31,7 +31,6 @@ Status CalibratedPass::check_ranges(const Assignment& assignment, Graph graph) c
   if (plan_.known.empty()) return {};
   Choices all = choices_;
   all.selected = {};
-  TN_TRY(whole, Assignment::make(graph, all));
   TN_TRY(others, observed_under_any_products(graph, all));
   std::set<std::string_view> observed;
   for (const std::vector<Value>* some : {&assignment.observed(), &std::as_const(others)})
@@ -40,6 +39,7 @@ Status CalibratedPass::check_ranges(const Assignment& assignment, Graph graph) c
   for (const auto& [name, range] : plan_.known) {
     Value value = graph.find(name);
     if (!value || value.is_constant() || observed.contains(name)) continue;  // or said elsewhere
+    TN_TRY(whole, Assignment::make(graph, all));
     return invalid(cat("option ranges: '", name, "': expected a value that is stored in 8 bits ",
                        "with a range of its own (quantizer.calibrate reports them), got one that ",
                        whole.is_stored(value) ? "shares the range of another" : "stays in float"));

@@ -175,8 +175,9 @@ class ToStandardError {
   ToStandardError() {
     std::fflush(stdout);
     kept_ = dup(STDOUT_FILENO);
-    if (kept_ < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
-      throw Error(TN_RESOURCE_EXHAUSTED, "standard output: cannot be set aside for --json");
+    if (kept_ >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0) return;
+    if (kept_ >= 0) close(kept_);
+    throw Error(TN_RESOURCE_EXHAUSTED, "standard output: cannot be set aside for --json");
   }
   ~ToStandardError() {
     std::fflush(stdout);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors in and out by DLPack (Python's side of the protocol: the array API standard, "data
 // interchange"), and by NumPy where NumPy's own export cannot say the type.
+#include "tenon/dense.hpp"
+
 #include "tensor.hpp"
 
 namespace tenon::python {
@@ -86,16 +88,6 @@ DLManagedTensorVersioned* taken_from(const py::object& capsule, const std::strin
     return versioned_of(static_cast<LegacyManaged*>(managed));
   }
   invalid(cat(where, ": expected a DLPack capsule that nobody has taken yet"));
-}
-
-bool is_dense(const DLTensor& tensor) {
-  if (!tensor.strides) return true;
-  int64_t dense = 1;
-  for (int32_t i = tensor.ndim; i-- > 0; dense *= tensor.shape[i]) {
-    if (tensor.shape[i] == 0) return true;
-    if (tensor.shape[i] != 1 && tensor.strides[i] != dense) return false;
-  }
-  return true;
 }
 
 bool is_readable(int device_type) {

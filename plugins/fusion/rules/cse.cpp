@@ -52,12 +52,6 @@ bool append_any(std::string& key, const tn_any& any) {
   }
 }
 
-bool is_dense(const DLTensor& t) {
-  for (int64_t i = t.ndim - 1, stride = 1; t.strides && i >= 0; stride *= t.shape[i--])
-    if (t.shape[i] > 1 && t.strides[i] != stride) return false;
-  return true;
-}
-
 class Numbering {
  public:
   // One id for all values that are the same.

@@ -55,7 +55,7 @@ struct PointwiseSpec {
   // the contexts that the plan runs with. The baseline has none.
   Level level = best_level();
   // Has the machine code of other plans, which may serve; nullptr: each plan makes its own.
-  code::CodeStore* codes = nullptr;
+  code::CodeStore* code_store = nullptr;
 };
 
 class PointwisePlan {

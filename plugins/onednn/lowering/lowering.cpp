@@ -343,7 +343,7 @@ void Lowering::add_copy(const std::string& name, const View& from, const View& t
                                 .inputs = {&src, 1},
                                 .outputs = {&dst, 1},
                                 .level = best_level(),
-                                .codes = options_.codes});
+                                .code_store = options_.code_store});
   if (!why.empty()) throw CompileError(name + ": " + why);
   Step step{.name = name, .kernel = "tenon:convert (" + plan->how() + ")", .always_succeeds = true};
   step.bytes = static_cast<double>(from.bytes() + to.bytes());

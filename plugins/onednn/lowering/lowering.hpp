@@ -47,7 +47,7 @@ struct CompileOptions {
   int threads = 1;
   std::vector<std::string> without = {};      // implementations that no node may choose
   Chooser* chooser = nullptr;                 // between rivals; nullptr: the rules are
-  kernels::code::CodeStore* codes = nullptr;  // of all plans; nullptr: each step has its own
+  kernels::code::CodeStore* code_store = nullptr;  // of all plans; nullptr: each step has its own
   // Whether a state's new value may replace the old one before the last step.
   bool replaces_states = true;
   // Of a loop's body: how many inputs, the last ones, are the same in each iteration.

@@ -316,7 +316,7 @@ void PointwiseGroup::lower() {
                                 .inputs = sources,
                                 .outputs = targets,
                                 .level = best_level(),
-                                .codes = lowering_.options().codes});
+                                .code_store = lowering_.options().code_store});
   if (!why.empty()) throw CompileError(name + ": " + why);
   step.kernel = "tenon:pointwise (" + plan->how() + ")";
   step.flops = static_cast<double>(program_.size()) * static_cast<double>(element_count(dims_));

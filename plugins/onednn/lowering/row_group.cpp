@@ -288,7 +288,7 @@ void RowGroup::lower() {
   }
   auto program = std::make_shared<RowProgram>();
   std::string why =
-      program->make(std::move(made), rows_, columns_, n_slots_, lowering_.options().codes);
+      program->make(std::move(made), rows_, columns_, n_slots_, lowering_.options().code_store);
   if (!why.empty()) throw CompileError(step.name + ": " + why);
   step.kernel = "tenon:rows (" + program->how() + ")";
   step.kernel_function = [program](const kernels::Context& context,

@@ -20,7 +20,7 @@ kernels::PointwiseEdge laid_out(const RowEdge& edge) {
 std::string make_plan(RowStage& stage,
                       size_t which,
                       int64_t rows,
-                      kernels::code::CodeStore* codes) {
+                      kernels::code::CodeStore* code_store) {
   std::vector<kernels::PointwiseEdge> sources, targets;
   std::transform(stage.sources.begin(), stage.sources.end(), std::back_inserter(sources), laid_out);
   std::transform(stage.targets.begin(), stage.targets.end(), std::back_inserter(targets), laid_out);
@@ -32,7 +32,7 @@ std::string make_plan(RowStage& stage,
                                    .inputs = sources,
                                    .outputs = targets,
                                    .level = best_level(),
-                                   .codes = codes});
+                                   .code_store = code_store});
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ std::string RowProgram::make(std::vector<RowStage> stages,
                              int64_t rows,
                              int64_t columns,
                              int64_t n_slots,
-                             kernels::code::CodeStore* codes) {
+                             kernels::code::CodeStore* code_store) {
   stages_ = std::move(stages);
   rows_ = rows;
   columns_ = columns;
@@ -51,9 +51,9 @@ std::string RowProgram::make(std::vector<RowStage> stages,
   for (RowStage& stage : stages_) {
     if (stage.sources.size() + stage.targets.size() > kMostEdges) return "too many operands";
     if (stage.program.empty()) continue;
-    if (std::string why = make_plan(stage, 0, block_, codes); !why.empty()) return why;
+    if (std::string why = make_plan(stage, 0, block_, code_store); !why.empty()) return why;
     if (rows % block_ == 0) continue;
-    if (std::string why = make_plan(stage, 1, rows % block_, codes); !why.empty()) return why;
+    if (std::string why = make_plan(stage, 1, rows % block_, code_store); !why.empty()) return why;
   }
   return {};
 }

@@ -39,7 +39,7 @@ class RowProgram {
                                  int64_t rows,
                                  int64_t columns,
                                  int64_t n_slots,
-                                 kernels::code::CodeStore* codes);
+                                 kernels::code::CodeStore* code_store);
   void run(const kernels::Context& context, void* const* pointers) const;
   // "generated", or how the first of its stages runs that is interpreted.
   std::string how() const;

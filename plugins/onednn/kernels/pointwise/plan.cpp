@@ -246,8 +246,8 @@ void PointwisePlan::generate(const Program& program, const PointwiseSpec& spec) 
     targets.push_back(code_edge(edge, false));
   const code::Isa isa = level == Level::kAvx512 ? code::Isa::kAvx512 : code::Isa::kAvx2;
   code::CodeStore own;
-  code::CodeStore& codes = spec.codes == nullptr ? own : *spec.codes;
-  generated_ = codes.pointwise(program, sources, targets, isa, &interpreted_because_);
+  code::CodeStore& code_store = spec.code_store == nullptr ? own : *spec.code_store;
+  generated_ = code_store.pointwise(program, sources, targets, isa, &interpreted_because_);
   if (generated_ == nullptr) return;
   n_tiles_used_ += n_outputs;
   is_one_row_ = !in_tiles_ && count_ > 0 && rank_ == 1 && count_ <= kUnit;

@@ -24,10 +24,7 @@ inline std::optional<std::vector<double>> numbers_of(Value value) {
   if (!value || !value.is_constant()) return std::nullopt;
   Tensor tensor = value.constant();
   DLTensor t = tensor.dl();
-  if (t.device.device_type != kDLCPU) return std::nullopt;
-  for (int64_t i = t.ndim - 1, stride = 1; t.strides && i >= 0; stride *= t.shape[i--]) {
-    if (t.shape[i] > 1 && t.strides[i] != stride) return std::nullopt;
-  }
+  if (t.device.device_type != kDLCPU || !is_dense(t)) return std::nullopt;
   Result<std::vector<double>> numbers = numbers_as<double>(t);
   return numbers.ok() ? std::optional(std::move(*numbers)) : std::nullopt;
 }

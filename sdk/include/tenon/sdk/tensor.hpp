@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tenon/dense.hpp"
 #include "tenon/sdk/status.hpp"
 
 namespace tenon {

@@ -10,13 +10,7 @@ namespace tenon::backend {
 inline const char* why_not_as_compiled(const DLTensor& given, const DLTensor& wanted) {
   if (dtype_of(given) != dtype_of(wanted) || !std::ranges::equal(shape_of(given), shape_of(wanted)))
     return "shape or type is not the compiled one";
-  // Without elements there is nothing to step over.
-  if (given.strides == nullptr || element_count(given) == 0) return nullptr;
-  int64_t stride = 1;
-  for (int32_t axis = given.ndim; axis-- > 0; stride *= given.shape[axis])
-    if (given.shape[axis] != 1 && given.strides[axis] != stride)
-      return "expected dense row-major memory";
-  return nullptr;
+  return is_dense(given) ? nullptr : "expected dense row-major memory";
 }
 
 }  // namespace tenon::backend
