@@ -61,12 +61,12 @@ std::string tn_edit::free_name(Indexed names, std::string_view base) {
 void tn_edit::claim(Indexed names, const Text& name, uint64_t id) {
   auto& index = (*tables_).*names;
   if (index.use_count() != 1) index = std::make_shared<NameIndex>(*index);
-  index->set(name, id);
+  index->insert_or_assign(name, id);
 }
 
 void tn_edit::unclaim(Indexed names, std::string_view name, uint64_t id) {
   auto& index = (*tables_).*names;
-  if (index->find(name) != id) return;
+  if (id_of(*index, name) != id) return;
   if (index.use_count() != 1) index = std::make_shared<NameIndex>(*index);
   index->erase(name);
 }

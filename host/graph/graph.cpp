@@ -12,7 +12,7 @@ const Function* Tables::function(std::string_view domain, std::string_view type)
 }
 
 tn_value_id Tables::find_value(std::string_view name) const {
-  return value_names->find(name);
+  return id_of(*value_names, name);
 }
 
 const NamedAnys* Tables::notes_of(uint64_t id) const {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Ids by name. One block of memory, so that the copy that each edit begins with is a walk along it.
+// Ids by name.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include <tsl/robin_map.h>
 
 namespace tenon::host {
 
@@ -15,31 +17,30 @@ inline Text make_text(std::string_view text) {
   return std::make_shared<const std::string>(text);
 }
 
-class NameIndex {
- public:
-  uint64_t find(std::string_view name) const {  // 0: there is none
-    const size_t at = place_of(name);
-    return at < entries_.size() ? entries_[at].id : 0;
-  }
-  bool contains(std::string_view name) const { return find(name) != 0; }
-  // In place of what has the name. No id is 0.
-  void set(Text name, uint64_t id);
-  void erase(std::string_view name);
-
- private:
-  struct Entry {
-    size_t hash = 0;
-    Text name;  // none: the place is free
-    uint64_t id = 0;
-  };
-  static size_t hash_of(std::string_view name) { return std::hash<std::string_view>{}(name); }
-  size_t next(size_t at) const { return (at + 1) & (entries_.size() - 1); }
-  // Where it is, or the free place where it would be; no place at all where there are none.
-  size_t place_of(std::string_view name) const;
-  void grow();
-
-  std::vector<Entry> entries_;  // a power of two, at most half of them taken; probed in a row
-  size_t n_ = 0;
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  size_t operator()(const Text& text) const { return (*this)(std::string_view(*text)); }
 };
+struct TextEqual {
+  using is_transparent = void;
+  bool operator()(const Text& a, const Text& b) const { return *a == *b; }
+  bool operator()(std::string_view a, const Text& b) const { return a == *b; }
+  bool operator()(const Text& a, std::string_view b) const { return *a == b; }
+};
+
+// One block of memory with the hashes in it, because each edit begins with a copy.
+using NameIndex = tsl::robin_map<Text,
+                                 uint64_t,
+                                 TextHash,
+                                 TextEqual,
+                                 std::allocator<std::pair<Text, uint64_t>>,
+                                 /*StoreHash=*/true>;
+
+// 0: nobody has the name.
+inline uint64_t id_of(const NameIndex& names, std::string_view name) {
+  const auto found = names.find(name);
+  return found == names.end() ? 0 : found->second;
+}
 
 }  // namespace tenon::host

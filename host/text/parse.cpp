@@ -316,7 +316,7 @@ class Reader {
       id = found;
     } else if (lex_.accept("@")) {
       TN_TRY(name, lex_.name());
-      const tn_node_id at = edit_->tables().node_names->find(name);
+      const tn_node_id at = id_of(*edit_->tables().node_names, name);
       if (at == 0) return lex_.error(cat("a node that is known before this (not ", name, ")"));
       id = at;
     }

@@ -17,7 +17,7 @@ TOKENS_PER_FILE = 5100
 ROOMS = {
     "host core": (
         ("host/values", "host/services", "host/graph", "host/registry", "host/session"),
-        7130,
+        7060,
         53950,
     ),
     "host types": (("host/types",), 550, 4400),
