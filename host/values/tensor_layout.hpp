@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tenon/base.h"
+
 #include "tenon/dense.hpp"
 
 #include "services/status.hpp"

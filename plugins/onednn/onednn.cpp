@@ -325,7 +325,8 @@ class OneDnn {
   // How many blocks of packed weights have been made; shared with what makes them.
   std::shared_ptr<std::atomic<int64_t>> n_packed_ = std::make_shared<std::atomic<int64_t>>(0);
   std::unique_ptr<WeightStore> store_;
-  std::unique_ptr<kernels::code::CodeStore> code_store_ = std::make_unique<kernels::code::CodeStore>();
+  std::unique_ptr<kernels::code::CodeStore> code_store_ =
+      std::make_unique<kernels::code::CodeStore>();
 };
 
 }  // namespace tenon::onednn

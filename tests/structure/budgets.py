@@ -18,7 +18,7 @@ ROOMS = {
     "host core": (
         ("host/values", "host/services", "host/graph", "host/registry", "host/session"),
         7060,
-        53950,
+        53450,
     ),
     "host types": (("host/types",), 550, 4400),
     "host threads": (("host/threads",), 1450, 8200),

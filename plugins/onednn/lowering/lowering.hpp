@@ -45,8 +45,8 @@ struct CompileOptions {
   WinogradUse winograd = WinogradUse::kAuto;
   SparseUse sparse = SparseUse::kAuto;
   int threads = 1;
-  std::vector<std::string> without = {};      // implementations that no node may choose
-  Chooser* chooser = nullptr;                 // between rivals; nullptr: the rules are
+  std::vector<std::string> without = {};           // implementations that no node may choose
+  Chooser* chooser = nullptr;                      // between rivals; nullptr: the rules are
   kernels::code::CodeStore* code_store = nullptr;  // of all plans; nullptr: each step has its own
   // Whether a state's new value may replace the old one before the last step.
   bool replaces_states = true;
