@@ -212,7 +212,7 @@ class GraphTest : public ::testing::Test {
     output("y", node("Relu", {node("MatMul", {x, w}, "fc").value}, "act").value);
     ASSERT_EQ(commit(), "");
   }
-  tn_node_id find_node(std::string_view name) { return now()->tables->node_names->find(name); }
+  tn_node_id find_node(std::string_view name) { return id_of(*now()->tables->node_names, name); }
   tn_value_id find(std::string_view name) { return graphs.find_value(now(), str(name)); }
 
   Session session_;
