@@ -31,7 +31,8 @@ def test_some_of_the_parameters(model):
     moved = {"2.bias": model.parameters()["2.bias"] + 1}
     np.testing.assert_allclose(model(X, parameters=moved), model(X) + 1, rtol=1e-5)
     loaded = nn.load(model, moved, update=True)
-    np.testing.assert_array_equal(loaded(X), model(X, parameters=moved))
+    # Weights that are constants are packed: some CPUs sum them in another order.
+    np.testing.assert_allclose(loaded(X), model(X, parameters=moved), rtol=1e-6)
     with pytest.raises(tn.InvalidArgument, match="update = true keeps the model's own"):
         nn.load(model, moved)
 

@@ -59,6 +59,8 @@ OddPieces odd_pieces(double (*f)(double), int lanes, double step, double end, si
       piece = polynomial_through([&](double d) { return f(middle + d); }, begin - middle,
                                  high - middle, degree);
     }
+    // What was interpolated may be off by the last bit, and 1 + erf(-x) times x is no longer 0.
+    if (is_last) piece[0] = f(end);
     made.middles[i] = static_cast<float>(middle);
     for (size_t k = 0; k <= degree; ++k)
       made.coefficients[k][i] = static_cast<float>(piece[k]);

@@ -80,18 +80,19 @@ inline Model peak_stream(const SessionPtr& session, uint64_t bytes) {
 
 }  // namespace detail
 
-// run: a backend by name, and threads; products of each precision that it has, and of int8.
+// run: a backend by name, threads, and the precision that layers run in. Products of fp32, of that
+// precision and of int8: one that nobody asked for may be one that this CPU does not have.
 // Takes a second or so.
 inline MachinePeaks machine_peaks(const SessionPtr& session, RunChoice run) {
   constexpr uint64_t kLeastBytes = uint64_t{256} << 10;
   constexpr uint64_t kMostBytes = uint64_t{256} << 20;
   MachinePeaks peaks;
   const Model product = detail::peak_product(session);
-  for (const std::string& precision : precisions_of(*session, run.backend)) {
-    run.precision = precision == "fp32" ? "" : precision;  // some have no such option
-    peaks.flops[precision] = detail::best_rate(product, run, "flops");
-  }
-  run.precision.clear();
+  const RunChoice asked = run;
+  run.precision.clear();  // fp32; some have no such option
+  peaks.flops["fp32"] = detail::best_rate(product, run, "flops");
+  if (!asked.precision.empty() && asked.precision != "fp32")
+    peaks.flops[asked.precision] = detail::best_rate(product, asked, "flops");
   peaks.flops["int8"] = detail::best_rate(detail::peak_product_int8(session), run, "flops");
   double best = 0;
   for (uint64_t bytes = kMostBytes; bytes >= kLeastBytes; bytes /= 8) {
