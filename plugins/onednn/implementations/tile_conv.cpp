@@ -22,7 +22,7 @@ Start start(const ConvSite& site) {
   if (!computes_in_tiles()) return {kNoTiles};
   const Node& node = site.node();
   const View& src = lowering.view(node.inputs[0]);
-  const auto type = type_of_left(lowering, src, lowering.view(node.inputs[1]), 0, site.epilogue);
+  const auto type = type_of_left(lowering, src, lowering.view(node.inputs[1]), 0);
   if (!type) return {kNoOperands};
   if (node.integer("group", 1) != 1) return {"more than one group"};
   if (src.dims.size() > 4) return {"more than two spatial axes"};
@@ -57,17 +57,22 @@ std::string why_not_gather(const GemmStep& step, ElementType type) {
   return is_first ? "" : "windows of many pixels behind the first layer, or of more than 5 lines";
 }
 
-void build_gathered(const ConvSite& site, ElementType type, GemmStep step, GemmEpilogue finish) {
+// The source and the weights, in the type that the tiles multiply.
+void read_channels_last(const ConvSite& site, ElementType type, GemmStep* step) {
   Lowering& lowering = site.lowering;
+  const int source = site.node().inputs[0];
   if (type == ElementType::kBf16) {
-    const int source = site.node().inputs[0];
-    step.src = lowering.read(source, type, channels_last_strides(site.dims(source)));
-    step.weights.view = real_weights(lowering, step.weights.view);
+    step->src = lowering.read(source, type, channels_last_strides(site.dims(source)));
+    step->weights.view = real_weights(lowering, step->weights.view);
   } else {
-    step.src = quantized_channels_last(lowering, site.node().inputs[0]);
+    step->src = quantized_channels_last(lowering, source);
   }
-  add_weights(lowering, site.epilogue, &step);
-  build_tile_step(lowering, step, std::move(finish));
+  add_weights(lowering, site.epilogue, step);
+}
+
+void build_gathered(const ConvSite& site, ElementType type, GemmStep step, GemmEpilogue finish) {
+  read_channels_last(site, type, &step);
+  build_tile_step(site.lowering, step, std::move(finish));
 }
 
 std::string why_not_planes(const ConvSite& site, const Start& begun) {
@@ -96,24 +101,26 @@ void build_planes(const ConvSite& site, ElementType type, GemmStep step, GemmEpi
   build_tile_step(lowering, step, std::move(finish), {.lines = &lines});
 }
 
+kernels::TileTaps taps_of(const GemmStep& step, ElementType type) {
+  const kernels::ConvWindows& w = step.args.a.windows;
+  return kernels::tile_taps(w, w.channels * kernels::element_bytes(type));
+}
+
 std::string why_not_taps(const Start& begun) {
   const GemmStep& step = begun.step;
-  const kernels::ConvWindows& w = step.args.a.windows;
-  if (begun.type == ElementType::kBf16) return "windows in bf16";
   if (!step.args.a.has_windows) return "windows of one pixel each";
+  if (begun.type == ElementType::kBf16 && step.args.k == step.args.a.windows.channels)
+    return "windows of one pixel in bf16";
   if (step.args.n < kernels::kTilePanel) return "fewer than 32 columns";
-  if (!kernels::takes_tile_taps(kernels::tile_taps(w, w.channels)))
-    return "channels that are no multiple of 64, or windows or padding that are too large";
+  if (!kernels::takes_tile_taps(taps_of(step, begun.type)))
+    return "pixels of no whole steps of 64 bytes, or windows or padding that are too large";
   return {};
 }
 
-void build_taps(const ConvSite& site, ElementType, GemmStep step, GemmEpilogue finish) {
-  Lowering& lowering = site.lowering;
-  step.src = quantized_channels_last(lowering, site.node().inputs[0]);
-  add_weights(lowering, site.epilogue, &step);
-  const kernels::ConvWindows& w = step.args.a.windows;
-  const kernels::TileTaps taps = kernels::tile_taps(w, w.channels);
-  build_tile_step(lowering, step, std::move(finish), {.taps = &taps});
+void build_taps(const ConvSite& site, ElementType type, GemmStep step, GemmEpilogue finish) {
+  read_channels_last(site, type, &step);
+  const kernels::TileTaps taps = taps_of(step, type);
+  build_tile_step(site.lowering, step, std::move(finish), {.taps = &taps});
 }
 
 }  // namespace
@@ -142,6 +149,8 @@ Offer offer_tile_conv(const ConvSite& site) {
     return refused(std::move(why));
   if (std::string why = why_not_gather(begun.step, begun.type); !why.empty())
     return refused(std::move(why));
+  if (begun.type == ElementType::kBf16 && !has_gelu(site.epilogue))
+    return refused("one pixel in bf16 without a GELU");
   return offer(site, begun, build_gathered);
 }
 

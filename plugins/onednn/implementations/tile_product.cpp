@@ -50,8 +50,8 @@ Offer offer_tile_product(const ProductSite& site) {
   if (site.product.transpose_a) return refused("the first operand is transposed");
   const Operands operands = operands_of(site);
   if (!is_one_matrix(operands.b)) return refused("the second operand is no single matrix");
-  const auto type = type_of_left(lowering, operands.a, operands.b,
-                                 static_cast<int>(operands.n_axis), site.epilogue);
+  const auto type =
+      type_of_left(lowering, operands.a, operands.b, static_cast<int>(operands.n_axis));
   if (!type) return refused(kNoOperands);
   const int64_t k = operands.b.dims[operands.k_axis], n = operands.b.dims[operands.n_axis];
   if (!has_known_row(lowering, site.product.bias, n)) return refused("the bias is no known row");
@@ -63,6 +63,8 @@ Offer offer_tile_product(const ProductSite& site) {
   step.dst_strides = row_major_strides(lowering.graph().values[site.epilogue.result].dims);
   step.dst_row = n;
   if (std::string why = why_not_rows(step, *type); !why.empty()) return refused(std::move(why));
+  if (std::string why = why_slower_product(step, *type, site.epilogue); !why.empty())
+    return refused(std::move(why));
   GemmEpilogue finish = finish_of(lowering, step, site.epilogue);
   if (finish.epilogue.nodes.size() != site.epilogue.nodes.size()) return refused(kPartOfEpilogue);
   return accepted([&site, operands, type = *type, step, finish] {

@@ -153,13 +153,13 @@ class StepBuilder {
   kernels::TileProductArgs args_ = {};
 };
 
+}  // namespace
+
 bool has_gelu(const Epilogue& epilogue) {
   return std::any_of(epilogue.ops.begin(), epilogue.ops.end(), [](const EpilogueNode& op) {
     return op.eltwise && op.eltwise->algorithm == dnnl::algorithm::eltwise_gelu_erf;
   });
 }
-
-}  // namespace
 
 void build_tile_step(Lowering& lowering, GemmStep& step, GemmEpilogue finish, TileForm form) {
   StepBuilder builder(lowering, step, std::move(finish));
@@ -171,16 +171,21 @@ void build_tile_step(Lowering& lowering, GemmStep& step, GemmEpilogue finish, Ti
 std::optional<ElementType> type_of_left(const Lowering& lowering,
                                         const View& left,
                                         const View& weights,
-                                        int column_axis,
-                                        const Epilogue& epilogue) {
+                                        int column_axis) {
   if (!lowering.is_constant_view(weights) || !is_dense(weights)) return {};
   if (holds_quantized(left) && left.channels == nullptr &&
       are_int8_weights(lowering, weights, column_axis))
     return left.type;
   const bool is_known = weights.type == ElementType::kF32 || weights.is_quantized();
-  if (lowering.real_type() == ElementType::kBf16 && has_gelu(epilogue) && is_known)
-    return ElementType::kBf16;
+  if (lowering.real_type() == ElementType::kBf16 && is_known) return ElementType::kBf16;
   return {};
+}
+
+std::string why_slower_product(const GemmStep& step, ElementType type, const Epilogue& epilogue) {
+  constexpr int64_t kMostElements = 1536;
+  const bool is_slower =
+      type == ElementType::kBf16 && step.args.k > kMostElements && !has_gelu(epilogue);
+  return is_slower ? "rows of more than 1536 elements in bf16 without a GELU" : "";
 }
 
 View real_weights(Lowering& lowering, const View& weights) {

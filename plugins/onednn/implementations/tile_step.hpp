@@ -20,21 +20,23 @@ struct TileForm {
 };
 void build_tile_step(Lowering& lowering, GemmStep& step, GemmEpilogue finish, TileForm form = {});
 
-// In which type the tiles take the operands: those of 8 bits as they are, real ones in bf16, as
-// oneDNN's bf16 products are as fast but for their GELU.
+// In which type the tiles take the operands: those of 8 bits as they are, real ones in bf16.
 std::optional<ElementType> type_of_left(const Lowering& lowering,
                                         const View& left,
                                         const View& weights,
-                                        int column_axis,
-                                        const Epilogue& epilogue);
+                                        int column_axis);
 // The floats that weights are or stand for.
 View real_weights(Lowering& lowering, const View& weights);
+bool has_gelu(const Epilogue& epilogue);
 // Why the tiles do not take the rows of a product. Of a step it is enough to know the sizes.
 std::string why_not_rows(const GemmStep& step, ElementType type);
+// Why oneDNN keeps a product of rows where they lie: its bf16 ones of long rows are faster but for
+// their GELU (tests/bench/README.md).
+std::string why_slower_product(const GemmStep& step, ElementType type, const Epilogue& epilogue);
 
 constexpr const char* kNoTiles = "this CPU has no AMX tiles";
 constexpr const char* kNoOperands =
-    "not two operands in 8 bits with known weights, nor bf16 with a GELU behind it";
+    "neither two operands in 8 bits nor two in bf16, or unknown weights";
 constexpr const char* kPartOfEpilogue = "the kernel knows only a part of what follows";
 
 }  // namespace tenon::onednn

@@ -11,9 +11,12 @@
 namespace tenon::onednn::kernels {
 namespace {
 
-constexpr int64_t kUnits = 8;              // of work at least, so that threads end together
-constexpr int64_t kUnitBytes = 576 << 10;  // of either operand: a part of the L2 of CPUs with tiles
-constexpr int64_t kLeastLines = 4;         // of a unit, which first makes the lines that they share
+// Of the 2 MiB of L2 of CPUs with tiles: the panels of a unit stay there while the rows pass.
+constexpr int64_t kUnitRowBytes = 576 << 10;
+constexpr int64_t kUnitPanelBytes = 1152 << 10;
+constexpr int64_t kUnits = 8;       // of work at least, so that threads end together
+constexpr int64_t kGroupRows = 4;   // units of rows that go through the same panels
+constexpr int64_t kLeastLines = 4;  // of a unit, which first makes the lines that they share
 constexpr int64_t kGrainProducts = 1 << 23;  // some 10 us of one thread
 
 // Linux: the tiles' data, one bit of the extended state.
@@ -43,17 +46,33 @@ constexpr int64_t parts(int64_t n, int64_t size) {
 Cutting cut(const TileProductArgs& args) {
   Cutting made;
   const int64_t row_bytes = tile_depth_bytes(args.type, args.k);
-  const int64_t fits = std::max<int64_t>(1, kUnitBytes / row_bytes / kTileRows) * kTileRows;
+  const int64_t fits = std::max<int64_t>(1, kUnitRowBytes / row_bytes / kTileRows) * kTileRows;
   const int64_t even = parts(parts(args.m, kUnits), kTileRows) * kTileRows;
   made.rows = std::min(fits, std::max<int64_t>(even, 4 * kTileRows));
   made.n_rows = parts(args.m, made.rows);
   const int64_t panels = parts(args.n, kTilePanel);
-  int64_t most = std::max<int64_t>(1, kUnitBytes / row_bytes / kTilePanel);
-  if (row_bytes > kTileWholeRow) most = std::min(most, kTileUnitPanels);
+  int64_t most = std::max<int64_t>(1, kUnitPanelBytes / row_bytes / kTilePanel);
+  if (row_bytes > kTilePiece) most = std::min(most, kTileUnitPanels);
   const int64_t n_parts = std::max(parts(kUnits, made.n_rows), parts(panels, most));
   made.panels = parts(panels, n_parts);
   made.n_parts = parts(panels, made.panels);
   return made;
+}
+
+// Groups of rows one after the other, so that a thread finds its rows in its own cache in the next
+// layer; in a group, panels after panels, which then come from memory once.
+TileUnit unit_of(const TileProductArgs& args, const Cutting& cutting, int64_t unit) {
+  const int64_t in_group = kGroupRows * cutting.n_parts;
+  const int64_t first = unit / in_group * kGroupRows;
+  const int64_t n_rows = std::min(kGroupRows, cutting.n_rows - first);
+  const int64_t at = unit % in_group;
+  const int64_t row = (first + at % n_rows) * cutting.rows;
+  const int64_t panel = at / n_rows * cutting.panels;
+  return {.row = row,
+          .n_rows = std::min(cutting.rows, args.m - row),
+          .panel = panel,
+          .n_panels = std::min(cutting.panels, parts(args.n, kTilePanel) - panel),
+          .depth = tile_depth_bytes(args.type, args.k)};
 }
 
 // How many lines of the result the interleaved ones of a unit are enough for.
@@ -87,16 +106,16 @@ void multiply_lines(const Context& context, const TileProductArgs& args) {
 
 // The lines of a unit whose planes are small enough, at most.
 int64_t lines_of_unit(const TileTaps& w) {
-  const int64_t lines = kTapBytes / (w.stride_y * w.stride_x) / (w.line() * w.channels) - 1;
+  const int64_t lines = kTapBytes / (w.stride_y * w.stride_x) / (w.line() * w.pixel_bytes) - 1;
   return std::min(lines - (w.y.last - w.y.first), w.out_height);
 }
 
 // Some lines of the result times as many panels as leave room for them in L2.
 void multiply_taps(const Context& context, const TileProductArgs& args) {
   const TileTaps& w = args.taps;
-  const int64_t depth = w.count() * w.channels;
+  const int64_t depth = w.count() * w.pixel_bytes;
   const int64_t n_panels = parts(args.n, kTilePanel);
-  const int64_t fits = std::max<int64_t>(1, kUnitBytes / depth / kTilePanel);
+  const int64_t fits = std::max<int64_t>(1, kUnitRowBytes / depth / kTilePanel);
   const int64_t panels = parts(n_panels, parts(n_panels, fits));
   const int64_t n_panel_parts = parts(n_panels, panels);
   const int64_t n_images = args.m / (w.out_height * w.out_width);
@@ -166,10 +185,10 @@ bool takes_tile_lines(const TileLines& lines) {
          lines_of_unit(lines) > 0;
 }
 
-TileTaps tile_taps(const Windows& windows, int64_t channels) {
+TileTaps tile_taps(const Windows& windows, int64_t pixel_bytes) {
   TileTaps taps;
   static_cast<Windows&>(taps) = windows;
-  taps.channels = channels;
+  taps.pixel_bytes = pixel_bytes;
   auto range = [](int64_t window, int64_t step, int64_t pad, int64_t stride) {
     const int64_t first = tap_place(-pad, stride).at;
     TileTaps::Range of_taps{first, first};
@@ -184,7 +203,7 @@ TileTaps tile_taps(const Windows& windows, int64_t channels) {
 }
 
 bool takes_tile_taps(const TileTaps& taps) {
-  return taps.channels % kTileDepth == 0 && taps.count() <= kMostTaps && taps.pad_left >= 0 &&
+  return taps.pixel_bytes % kTileDepth == 0 && taps.count() <= kMostTaps && taps.pad_left >= 0 &&
          taps.pad_top >= 0 && taps.gap() <= taps.out_width && lines_of_unit(taps) > 0;
 }
 
@@ -217,18 +236,9 @@ void tile_product(const Context& context, const TileProductArgs& args) {
   if (args.row == TileRow::kTaps) return multiply_taps(context, args);
   const Cutting cutting = cut(args);
   const int64_t products = cutting.rows * cutting.panels * kTilePanel * args.k;
-  const int64_t n_panels = parts(args.n, kTilePanel);
   auto run = [&](int64_t lo, int64_t hi) {
-    for (int64_t unit = lo; unit < hi; ++unit) {
-      // A thread takes whole rows where it can: it finds them in its own cache in the next layer.
-      const int64_t row = unit / cutting.n_parts * cutting.rows;
-      const int64_t panel = unit % cutting.n_parts * cutting.panels;
-      amx::tile_unit(args, {.row = row,
-                            .n_rows = std::min(cutting.rows, args.m - row),
-                            .panel = panel,
-                            .n_panels = std::min(cutting.panels, n_panels - panel),
-                            .depth = tile_depth_bytes(args.type, args.k)});
-    }
+    for (int64_t unit = lo; unit < hi; ++unit)
+      amx::tile_unit(args, unit_of(args, cutting, unit));
   };
   parallel_for(context.parallel, cutting.n_rows * cutting.n_parts,
                std::max<int64_t>(1, kGrainProducts / std::max<int64_t>(1, products)), run);

@@ -44,9 +44,9 @@ bool takes_tile_lines(const TileLines& lines);
 // the right operand is zero there.
 int64_t tile_line_element(const TileLines& lines, int64_t k);
 
-// How they see channels-last images of many channels; their rows are as those of
+// How they see channels-last images of many channels, in 8 bits or bf16; their rows are as those of
 // TileRow::kWindow, which are gathered.
-TileTaps tile_taps(const Windows& windows, int64_t channels);
+TileTaps tile_taps(const Windows& windows, int64_t pixel_bytes);
 bool takes_tile_taps(const TileTaps& taps);
 
 // b: element [k, n] at b[k * k_stride + n * n_stride]; what is not there is zero. type: of b, kS8

@@ -15,8 +15,7 @@ constexpr int64_t kTileDepth = 64;       // bytes of k in one step
 constexpr int64_t kMostTileTail = 2048;  // bytes of a row that may be no multiple of kTileDepth
 // Longer rows are multiplied a piece after the other, so that a block of the left operand stays in
 // L1 over all panels of a unit; the sums wait in memory meanwhile.
-constexpr int64_t kTileWholeRow = 768;  // bytes that are no pieces
-constexpr int64_t kTilePiece = 512;
+constexpr int64_t kTilePiece = 1024;     // bytes; rows of no more are no pieces
 constexpr int64_t kTileUnitPanels = 16;  // at most, of a unit whose rows are multiplied in pieces
 
 // The windows of a convolution over planes of few channels, without dilation. A row of the left
@@ -54,7 +53,7 @@ struct TileTaps : Windows {
   struct Range {
     int64_t first = 0, last = 0;  // of all taps; the first one lies in front of the image or at 0
   };
-  int64_t channels = 0;
+  int64_t pixel_bytes = 0;  // of all channels
   Range y, x;
   bool has_common_padding = true;  // of the end of a line and the start of the next one
 
@@ -83,14 +82,14 @@ constexpr int64_t kMostTaps = 64;
 constexpr int64_t kTapBytes = 128 << 10;  // of the planes of a unit, at most
 // rows: padded lines.
 inline int64_t tap_plane_bytes(const TileTaps& taps, int64_t rows) {
-  return (rows * taps.line() + taps.gap()) * taps.channels;
+  return (rows * taps.line() + taps.gap()) * taps.pixel_bytes;
 }
 
-// What a row of the left operand is. Rows of windows are of 8-bit operands; outside of an image
-// they are `zero`, and a_stride is not read.
+// What a row of the left operand is. Where windows are outside of an image its bytes are `zero`,
+// and a_stride is not read.
 enum class TileRow : uint8_t {
   kElements,  // k elements, a_stride bytes after the row before
-  kWindow,    // what a window of a convolution sees: `windows`
+  kWindow,    // what a window of a convolution sees: `windows`; 8-bit operands alone
   kLines,     // the same of few channels, a plane each: `lines`; k is that of whole steps
   kTaps,      // the same of many channels: `taps`
 };

@@ -50,7 +50,7 @@ class LeftRows {
       const TileTaps& w = args_.taps;
       const Lines lines(w, unit.row);
       planes_.make(
-          static_cast<const char*>(args_.a) + lines.image * w.height * w.width * w.channels,
+          static_cast<const char*>(args_.a) + lines.image * w.height * w.width * w.pixel_bytes,
           lines.first, unit.lines, buffers_[0]);
     }
   }
@@ -62,7 +62,7 @@ class LeftRows {
   // just stored wait for it.
   Left take(int64_t row, int count) {
     if (args_.row == TileRow::kLines) return take_windows(row - first_row_, count);
-    if (args_.row == TileRow::kTaps) return Left(planes_.at(row), args_.taps.channels);
+    if (args_.row == TileRow::kTaps) return Left(planes_.at(row), args_.taps.pixel_bytes);
     rows_ = buffers_[turn_ ^= 1];
     if (args_.row == TileRow::kWindow) return gather(row, count);
     const char* const from = static_cast<const char*>(args_.a) + row * args_.a_stride;

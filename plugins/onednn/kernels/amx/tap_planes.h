@@ -28,11 +28,11 @@ class TapPlanes {
     for (int64_t tap = 0; tap < w_.count(); ++tap) {
       const int64_t at = tap_offset(tap);
       jumps_[tap] = at - end;
-      end = at + w_.channels;
+      end = at + w_.pixel_bytes;
     }
   }
   // What the first tap sees at a place of the padded lines.
-  const char* at(int64_t place) const { return planes_ + jumps_[0] + place * w_.channels; }
+  const char* at(int64_t place) const { return planes_ + jumps_[0] + place * w_.pixel_bytes; }
   // From the end of what a tap sees to what the next one sees, for each tap.
   const int64_t* jumps() const { return jumps_; }
 
@@ -47,13 +47,13 @@ class TapPlanes {
 
   void copy_phase(const char* image, int64_t first, const Phase& phase) const {
     char* to = plane(phase);
-    const int64_t line_bytes = w_.line() * w_.channels;
+    const int64_t line_bytes = w_.line() * w_.pixel_bytes;
     for (int64_t i = 0; i < rows_; ++i, to += line_bytes) {
       const int64_t y = (first + i) * w_.stride_y + phase.y;
       if (y < 0 || y >= w_.height)
         fill(to, w_.line());
       else
-        copy_line(image + y * w_.width * w_.channels, phase.x, to);
+        copy_line(image + y * w_.width * w_.pixel_bytes, phase.x, to);
     }
     fill(to, w_.gap());
   }
@@ -63,20 +63,20 @@ class TapPlanes {
     const int64_t space = w_.line() - outside;
     const int64_t inside = pixels < space ? pixels : space;
     fill(to, outside);
-    to += outside * w_.channels;
-    from += phase * w_.channels;
+    to += outside * w_.pixel_bytes;
+    from += phase * w_.pixel_bytes;
     if (w_.stride_x == 1) {
-      std::memcpy(to, from, bytes(inside * w_.channels));
-      to += inside * w_.channels;
+      std::memcpy(to, from, bytes(inside * w_.pixel_bytes));
+      to += inside * w_.pixel_bytes;
     } else {
-      const int64_t step = w_.stride_x * w_.channels;
-      for (int64_t i = 0; i < inside; ++i, from += step, to += w_.channels)
-        std::memcpy(to, from, bytes(w_.channels));
+      const int64_t step = w_.stride_x * w_.pixel_bytes;
+      for (int64_t i = 0; i < inside; ++i, from += step, to += w_.pixel_bytes)
+        std::memcpy(to, from, bytes(w_.pixel_bytes));
     }
     fill(to, space - inside);
   }
   void fill(char* to, int64_t pixels) const {
-    if (pixels > 0) std::memset(to, zero_, bytes(pixels * w_.channels));
+    if (pixels > 0) std::memset(to, zero_, bytes(pixels * w_.pixel_bytes));
   }
   static size_t bytes(int64_t n) { return static_cast<size_t>(n); }
 
@@ -85,7 +85,7 @@ class TapPlanes {
     const TapPlace y = tap_place(tap / w_.window_width * w_.step_y - w_.pad_top, w_.stride_y);
     const TapPlace x = tap_place(tap % w_.window_width * w_.step_x - w_.pad_left, w_.stride_x);
     return (y.phase * w_.stride_x + x.phase) * tap_plane_bytes(w_, rows_) +
-           ((y.at - w_.y.first) * w_.line() + x.at - w_.x.first) * w_.channels;
+           ((y.at - w_.y.first) * w_.line() + x.at - w_.x.first) * w_.pixel_bytes;
   }
 
   const TileTaps& w_;

@@ -163,7 +163,7 @@ class Unit {
     if (rows != held_.rows) flush();  // a new configuration empties the tiles
     tiles_.configure(upper, rows - upper);
     asm volatile("" ::: "memory");  // what was copied is there
-    const bool has_pieces = depth_ > kTileWholeRow && !has_taps();
+    const bool has_pieces = depth_ > kTilePiece && !has_taps();
     const int64_t piece = has_pieces ? kTilePiece : depth_;
     for (int64_t first = 0; first < depth_; first += piece) {
       const Span span{first, least_of(piece, depth_ - first), first + piece >= depth_};
@@ -223,7 +223,7 @@ class Unit {
         held_.rows > 0 ? held_.sums : nullptr, span.first > 0 ? sums : nullptr,
         kHasIntegers && args_.shifts != nullptr ? args_.shifts + panel * kTilePanel : nullptr};
     const int64_t* jump = left_rows_.jumps();
-    const int run = jump == nullptr ? steps : static_cast<int>(args_.taps.channels / kTileDepth);
+    const int run = jump == nullptr ? steps : static_cast<int>(args_.taps.pixel_bytes / kTileDepth);
     int until_jump = run;
     for (int step = 0; step < steps; ++step) {
       if (step == 0)

@@ -142,6 +142,84 @@ TEST_F(TileWindows, OfManyChannelsGiveTheExactSums) {
   }
 }
 
+// bf16 images of g.channels / 2 channels, so that a pixel has as many bytes as one of 8 bits.
+struct Bf16Convolution {
+  Geometry g;
+  int64_t channels, k, rows;
+  std::vector<uint16_t> images, weights, packed;
+
+  explicit Bf16Convolution(const Geometry& of)
+      : g(of),
+        channels(of.channels / 2),
+        k(of.windows.window_height * of.windows.window_width * channels),
+        rows(of.images * of.windows.out_height * of.windows.out_width),
+        images(random_bf16(
+            static_cast<uint64_t>(of.images * of.windows.height * of.windows.width * channels),
+            -1,
+            1,
+            15)),
+        weights(random_bf16(static_cast<uint64_t>(k * of.columns), -1, 1, 16)),
+        packed(static_cast<size_t>(packed_tile_bytes(ElementType::kBf16, k, of.columns)) / 2) {
+    pack_tiles(ElementType::kBf16, weights.data(), 1, k, k, g.columns, packed.data());
+  }
+
+  // What the windows see, row by row.
+  std::vector<uint16_t> patches() const {
+    const Windows& w = g.windows;
+    std::vector<uint16_t> seen;
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t left = row % w.out_width * w.stride_x - w.pad_left;
+      const int64_t top = row / w.out_width % w.out_height * w.stride_y - w.pad_top;
+      for (int64_t tap = 0; tap < w.window_height * w.window_width; ++tap)
+        see(row / (w.out_width * w.out_height), top + tap / w.window_width * w.step_y,
+            left + tap % w.window_width * w.step_x, &seen);
+    }
+    return seen;
+  }
+  std::vector<float> run(TileProductArgs args) const {
+    std::vector<float> result(static_cast<size_t>(rows * g.columns), -1);
+    const auto padded = static_cast<size_t>(tile_columns(g.columns));
+    const std::vector<float> scales(padded, 1), bias(padded, 0.5F);
+    args.type = ElementType::kBf16;
+    args.b = packed.data();
+    args.m = rows;
+    args.n = g.columns;
+    args.k = k;
+    args.epilogue.dst = {result.data(), ElementType::kF32, {}};
+    args.epilogue.dst_stride = g.columns;
+    args.epilogue.scales = scales.data();
+    args.epilogue.bias = bias.data();
+    tile_product({nullptr, {}}, args);
+    return result;
+  }
+
+ private:
+  void see(int64_t image, int64_t y, int64_t x, std::vector<uint16_t>* seen) const {
+    const Windows& w = g.windows;
+    const bool is_inside = y >= 0 && y < w.height && x >= 0 && x < w.width;
+    const auto at = static_cast<size_t>(((image * w.height + y) * w.width + x) * channels);
+    for (int64_t c = 0; c < channels; ++c)
+      seen->push_back(is_inside ? images[at + static_cast<size_t>(c)] : uint16_t{0});
+  }
+};
+
+// As the product of the patches, to the bit: the order of the sums is the same.
+TEST_F(TileWindows, OfManyChannelsInBf16AreTheProductOfTheirPatches) {
+  for (const Geometry& g : kTaps) {
+    const Bf16Convolution conv(g);
+    TileProductArgs in_place;
+    in_place.a = conv.images.data();
+    in_place.row = TileRow::kTaps;
+    in_place.taps = tile_taps(g.windows, 2 * conv.channels);
+    ASSERT_TRUE(takes_tile_taps(in_place.taps)) << "geometry " << &g - kTaps;
+    const std::vector<uint16_t> patches = conv.patches();
+    TileProductArgs gathered;
+    gathered.a = patches.data();
+    gathered.a_stride = 2 * conv.k;
+    ASSERT_EQ(conv.run(in_place), conv.run(gathered)) << "geometry " << &g - kTaps;
+  }
+}
+
 // What lies in the padding between two lines is stored where the next line is stored later: it must
 // not reach beyond that line.
 TEST_F(TileWindows, OfManyChannelsAreNoNarrowerThanTheirPadding) {

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions and products in bf16 by plain loops in f64: which ones AMX tiles take, and what
+// follows them.
+
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "cpu_has.hpp"
+#include "executable.hpp"
+#include "graph_builder.hpp"
+#include "plain_eval.hpp"
+
+namespace tenon::onednn::test {
+namespace {
+
+struct Made {
+  std::vector<std::string> kernels;
+  double error = 0;  // relative to the largest magnitude
+};
+
+Made run_in_bf16(const Graph& graph) {
+  const auto count = static_cast<size_t>(graph.values[graph.inputs[0]].count());
+  std::mt19937 random(5);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<float> x(count);
+  std::generate(x.begin(), x.end(), [&] { return uniform(random); });
+  const int output = graph.outputs[0];
+  std::vector<float> got(static_cast<size_t>(graph.values[output].count()), -99.0F);
+  WeightStore store;
+  Executable exe(graph, {.bf16 = true, .threads = 2}, store);
+  const std::vector<const void*> in = {x.data()};
+  const std::vector<void*> out = {got.data()};
+  std::shared_ptr<void> workspace = aligned_bytes(exe.workspace_bytes());
+  EXPECT_EQ(exe.run({.inputs = in, .outputs = out, .workspace = workspace.get()}), nullptr);
+  Made made;
+  for (const Step& step : exe.plan().steps)
+    made.kernels.emplace_back(step.kernel);
+  const auto values = plain_eval(graph, {{x.begin(), x.end()}});
+  const std::vector<double>& want = values[static_cast<size_t>(output)];
+  double most = 1e-6;
+  for (size_t i = 0; i < got.size(); ++i) {
+    most = std::max(most, std::abs(want[i]));
+    made.error = std::max(made.error, std::abs(got[i] - want[i]));
+  }
+  made.error /= most;
+  return made;
+}
+
+struct Case {
+  const char* name;
+  int64_t kernel, stride, channels;
+  bool has_residual;
+  bool is_on_tiles;
+};
+
+class Bf16Conv : public testing::TestWithParam<Case> {};
+
+TEST_P(Bf16Conv, AgreesWithPlainLoops) {
+  const Case& c = GetParam();
+  GraphBuilder b(11);
+  const int x = b.relu(b.conv(b.input("x", {2, 8, 21, 19}), c.channels, 1, 1));
+  int y = b.conv(x, c.channels, c.kernel, c.stride);
+  if (c.has_residual) y = b.add(y, x);
+  b.output(b.relu(y));
+  b.graph.finish();
+
+  const Made made = run_in_bf16(b.graph);
+
+  EXPECT_LT(made.error, 2e-2);
+  const bool is_on_tiles =
+      std::count(made.kernels.begin(), made.kernels.end(), "tenon:amx_bf16") > 0;
+  EXPECT_EQ(is_on_tiles, c.is_on_tiles && tenon::test::has_tiles());
+  EXPECT_EQ(std::count(made.kernels.begin(), made.kernels.end(), "tenon:pointwise"), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms,
+                         Bf16Conv,
+                         testing::Values(Case{"Window", 3, 1, 64, false, true},
+                                         Case{"WindowThenResidual", 3, 1, 64, true, true},
+                                         Case{"StridedWindow", 3, 2, 32, false, true},
+                                         Case{"LargeWindow", 5, 1, 96, true, true},
+                                         Case{"ChannelsOfNoWholeStep", 3, 1, 48, false, false},
+                                         Case{"Pixel", 1, 1, 64, true, false},
+                                         Case{"StridedPixel", 1, 2, 64, false, false}),
+                         [](const testing::TestParamInfo<Case>& each) {
+                           return std::string(each.param.name);
+                         });
+
+TEST(Bf16Product, OfShortRowsIsOnTiles) {
+  for (const int64_t depth : {64, 1536, 1600}) {
+    GraphBuilder b(12);
+    b.output(b.linear(b.linear(b.input("x", {40, 32}), depth), 48));
+    b.graph.finish();
+
+    const Made made = run_in_bf16(b.graph);
+
+    EXPECT_LT(made.error, 2e-2);
+    const auto on_tiles = std::count(made.kernels.begin(), made.kernels.end(), "tenon:amx_bf16");
+    const int expected = depth > 1536 ? 1 : 2;  // the first one always has short rows
+    EXPECT_EQ(on_tiles, tenon::test::has_tiles() ? expected : 0) << "depth " << depth;
+  }
+}
+
+}  // namespace
+}  // namespace tenon::onednn::test
