@@ -2,13 +2,13 @@
 """Times beside busy programs: Tenon's builds and the peers in turn, one process each.
 
   python tests/bench/load MODEL [--precision fp32|bf16|int8] [--shape NAME=1x3x224x224]...
-         [--tenon NAME=BUILD]... [--peer onnxruntime]... [--busy spin|compile|stream]
-         [--counts 0,1,2,4,8] [--rounds 10] [--seconds 0.5] [--threads 2] [--beside torch]
-         [--from c]
+         [--tenon NAME=BUILD]... [--peer onnxruntime]... [--peer openvino=FILE.onnx]...
+         [--busy spin|compile|stream] [--counts 0,1,2,4,8] [--rounds 10] [--seconds 0.5]
+         [--threads 2] [--beside torch] [--from c]
 
-BUILD is a build tree (build/release). In each round each contestant runs for so many seconds, in an
-order that turns. Ratios are the contestant's time over the first contestant's, slice by slice:
-above 1, the first is faster.
+BUILD is a build tree (build/release). A peer runs MODEL, or a file of its own. In each round each
+contestant runs for so many seconds, in an order that turns. Ratios are the contestant's time over
+the first contestant's, slice by slice: above 1, the first is faster.
 """
 
 import argparse
@@ -30,9 +30,9 @@ import versus  # noqa: E402
 class Contestant:
     """A process that holds a compiled model and runs it when it is asked to."""
 
-    def __init__(self, name: str, engine: str, args, inputs: list[str], build: str = ""):
+    def __init__(self, name: str, engine: str, model: str, args, inputs, build: str = ""):
         self.name = name
-        command = [args.python, str(HERE / "contestant.py"), args.model, "--engine", engine]
+        command = [args.python, str(HERE / "contestant.py"), model, "--engine", engine]
         command += ["--precision", args.precision, "--threads", str(args.threads), *inputs]
         if args.beside and engine == "tenon":
             command += ["--beside", args.beside]
@@ -72,7 +72,7 @@ def print_rows(args, count: int, slices: dict[str, list[list[float]]]) -> None:
         row = figures.summary(found)
         ratio, low, high = figures.paired_ratio(found, ours)
         print(
-            f"{count:5} {args.busy:8} {name:14}{row['median_ms']:10.2f}{row['p99_ms']:10.2f}"
+            f"{count:5} {args.busy:8} {pathlib.Path(name).name:14}{row['median_ms']:10.2f}{row['p99_ms']:10.2f}"
             f"{row['mean_ms']:10.2f}{row['runs']:7}  {ratio:6.3f} [{low:.3f}, {high:.3f}]",
             flush=True,
         )
@@ -111,12 +111,13 @@ def main(argv=None) -> int:
         if args.data:
             shapes = peer_inputs.shapes_of(args.shape)
             inputs = versus.slice_data(args.data, shapes, folder)
-        contestants = [Contestant(name, "tenon", args, inputs, path) for name, path in builds]
-        contestants += [
-            Contestant(name, name, args, inputs)
-            for name in args.peer
-            if (name, args.precision) != ("onnxruntime", "bf16")  # it has none on x86
+        contestants = [
+            Contestant(name, "tenon", args.model, args, inputs, path) for name, path in builds
         ]
+        for peer in args.peer:
+            engine, _, own = peer.partition("=")
+            if (engine, args.precision) != ("onnxruntime", "bf16"):  # it has none on x86
+                contestants.append(Contestant(peer, engine, own or args.model, args, inputs))
     print(
         f"{'count':5} {'busy':8} {'contestant':14}{'median ms':>10}{'p99 ms':>10}{'mean ms':>10}"
         f"{'runs':>7}  ratio to the first"
