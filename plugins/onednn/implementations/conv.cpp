@@ -16,6 +16,7 @@ constexpr Implementation<ConvSite> kConv[] = {
     {"winograd", offer_winograd, kRival},
     {"sparse", offer_sparse_conv, kRival},
     {"int8 depthwise", offer_depthwise, kRival},
+    {"float depthwise", offer_float_depthwise, kRival},
     {"filter", offer_filter, kRival},
     {"computed filter", offer_computed_filter},
     {"amx planes", offer_tile_planes, kRival},

@@ -50,4 +50,18 @@ kernels::Windows windows_of(const Dims& in, const Dims& out, const Window& windo
   return made;
 }
 
+kernels::Windows windows_of(const Graph& graph, const Node& node) {
+  const Dims& weights = graph.values[node.inputs[1]].dims;
+  const Dims& src = graph.values[node.inputs[0]].dims;
+  const Dims& dst = graph.values[node.outputs[0]].dims;
+  return windows_of(src, dst,
+                    find_window(node, src, dst, Dims(weights.begin() + 2, weights.end())));
+}
+
+bool is_depthwise(const Graph& graph, const Node& node) {
+  const Dims& weights = graph.values[node.inputs[1]].dims;
+  const int64_t channels = graph.values[node.inputs[0]].dims[1];
+  return node.integer("group", 1) == channels && weights[0] == channels && weights[1] == 1;
+}
+
 }  // namespace tenon::onednn

@@ -24,5 +24,9 @@ Dims pads_of(const Node& node, size_t n_spatial);
 Window find_window(const Node& node, const Dims& in, const Dims& out, const Dims& kernel);
 // Of one or two axes, as height and width.
 kernels::Windows windows_of(const Dims& in, const Dims& out, const Window& window);
+// Of a Conv.
+kernels::Windows windows_of(const Graph& graph, const Node& node);
+// Whether a Conv has a window of its own for each channel, and one result of each.
+bool is_depthwise(const Graph& graph, const Node& node);
 
 }  // namespace tenon::onednn

@@ -46,6 +46,8 @@ Offer offer_winograd(const ConvSite& site);
 Offer offer_sparse_conv(const ConvSite& site);
 // Windows over each channel alone, in 8 bits, by kernels/depthwise.h.
 Offer offer_depthwise(const ConvSite& site);
+// The same in floating point, by kernels/float_depthwise.h.
+Offer offer_float_depthwise(const ConvSite& site);
 // One signal with long filters: what resampling, smoothing and spectra of audio are. With one
 // channel in front a product has nothing to lie along.
 Offer offer_filter(const ConvSite& site);

@@ -15,12 +15,6 @@
 namespace tenon::onednn {
 namespace {
 
-bool is_depthwise(const Graph& graph, const Node& node) {
-  const Dims& weights = graph.values[node.inputs[1]].dims;
-  const int64_t channels = graph.values[node.inputs[0]].dims[1];
-  return node.integer("group", 1) == channels && weights[0] == channels && weights[1] == 1;
-}
-
 class DepthwiseBuilder {
  public:
   DepthwiseBuilder(Lowering& lowering, int node, const Epilogue& epilogue)
@@ -88,14 +82,7 @@ class DepthwiseBuilder {
  private:
   static kernels::Context best_context() { return kernels::make_context(best_level()); }
 
-  kernels::Windows windows() const {
-    const Graph& graph = lowering_.graph();
-    const Dims& weights = graph.values[node_.inputs[1]].dims;
-    const Dims& src = graph.values[node_.inputs[0]].dims;
-    const Dims& dst = graph.values[node_.outputs[0]].dims;
-    return windows_of(src, dst,
-                      find_window(node_, src, dst, Dims(weights.begin() + 2, weights.end())));
-  }
+  kernels::Windows windows() const { return windows_of(lowering_.graph(), node_); }
 
   // Bounds alone are bounds of the bytes, and scales then give steps of the result. Other ops are
   // applied to floating-point numbers.

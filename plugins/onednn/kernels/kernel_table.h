@@ -14,6 +14,7 @@
 #include "exact_args.h"
 #include "exact_product_args.h"
 #include "exact_reduce_args.h"
+#include "float_depthwise_args.h"
 #include "float_product_args.h"
 #include "int4_product_args.h"
 #include "int8_product_args.h"

@@ -71,8 +71,9 @@ def print_rows(args, count: int, slices: dict[str, list[list[float]]]) -> None:
     for name, found in slices.items():
         row = figures.summary(found)
         ratio, low, high = figures.paired_ratio(found, ours)
+        label = pathlib.Path(name).name  # of a peer with a file of its own, the file's
         print(
-            f"{count:5} {args.busy:8} {pathlib.Path(name).name:14}{row['median_ms']:10.2f}{row['p99_ms']:10.2f}"
+            f"{count:5} {args.busy:8} {label:14}{row['median_ms']:10.2f}{row['p99_ms']:10.2f}"
             f"{row['mean_ms']:10.2f}{row['runs']:7}  {ratio:6.3f} [{low:.3f}, {high:.3f}]",
             flush=True,
         )

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and products in bf16 by plain loops in f64: which ones AMX tiles take, and what
-// follows them.
+// Convolutions and products in bf16 by plain loops in f64: which ones AMX tiles and the depthwise
+// kernel take, and what follows them.
 
 #include <algorithm>
 #include <cmath>
@@ -87,6 +87,22 @@ INSTANTIATE_TEST_SUITE_P(Forms,
                          [](const testing::TestParamInfo<Case>& each) {
                            return std::string(each.param.name);
                          });
+
+TEST(Bf16Depthwise, TakesActivationsAlong) {
+  for (const int64_t stride : {1, 2}) {
+    GraphBuilder b(13);
+    const int x = b.relu(b.conv(b.input("x", {2, 8, 29, 23}), 48, 1, 1));
+    b.output(b.conv(b.relu(b.conv(x, 48, 3, stride, 48)), 32, 1, 1));
+    b.graph.finish();
+
+    const Made made = run_in_bf16(b.graph);
+
+    EXPECT_LT(made.error, 2e-2);
+    const auto taken =
+        std::count(made.kernels.begin(), made.kernels.end(), "tenon:float_depthwise");
+    EXPECT_EQ(taken, tenon::test::has_avx512() ? 1 : 0) << "stride " << stride;
+  }
+}
 
 TEST(Bf16Product, OfShortRowsIsOnTiles) {
   for (const int64_t depth : {64, 1536, 1600}) {
