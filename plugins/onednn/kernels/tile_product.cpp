@@ -14,8 +14,9 @@ namespace {
 // Of the 2 MiB of L2 of CPUs with tiles: the panels of a unit stay there while the rows pass.
 constexpr int64_t kUnitRowBytes = 576 << 10;
 constexpr int64_t kUnitPanelBytes = 1152 << 10;
-constexpr int64_t kUnits = 8;       // of work at least, so that threads end together
-constexpr int64_t kGroupRows = 4;   // units of rows that go through the same panels
+constexpr int64_t kTapPanelBytes = 576 << 10;  // of a unit that has planes beside them
+constexpr int64_t kUnits = 8;                  // of work at least, so that threads end together
+constexpr int64_t kGroupRows = 4;              // units of rows that go through the same panels
 constexpr int64_t kLeastLines = 4;  // of a unit, which first makes the lines that they share
 constexpr int64_t kGrainProducts = 1 << 23;  // some 10 us of one thread
 
@@ -115,7 +116,7 @@ void multiply_taps(const Context& context, const TileProductArgs& args) {
   const TileTaps& w = args.taps;
   const int64_t depth = w.count() * w.pixel_bytes;
   const int64_t n_panels = parts(args.n, kTilePanel);
-  const int64_t fits = std::max<int64_t>(1, kUnitRowBytes / depth / kTilePanel);
+  const int64_t fits = std::max<int64_t>(1, kTapPanelBytes / depth / kTilePanel);
   const int64_t panels = parts(n_panels, parts(n_panels, fits));
   const int64_t n_panel_parts = parts(n_panels, panels);
   const int64_t n_images = args.m / (w.out_height * w.out_width);

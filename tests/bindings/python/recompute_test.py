@@ -3,11 +3,11 @@
 too, in less memory."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 import tenon as tn
+from same_sums import assert_same
 
 RANDOM = np.random.default_rng(2)
 WIDTH, LAYERS = 64, 8
@@ -141,18 +141,6 @@ def test_the_pass_changes_no_bit(f, backend):
 def with_budget(f, **given):
     joint = {"autodiff.recompute": given}
     return tn.Step(network(f), WEIGHTS, tn.optim.sgd(lr=0.1), joint=joint)
-
-
-# oneDNN's AVX2 products sum in another order where an operand lies transposed, as it may where the
-# Transpose behind a value that is computed again runs beside the product.
-SUMS_BY_LAYOUT = "avx512f" not in Path("/proc/cpuinfo").read_text()
-
-
-def assert_same(one, other):
-    if SUMS_BY_LAYOUT:
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
-    else:
-        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("f", [block, dropping])
