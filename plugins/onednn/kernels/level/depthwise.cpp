@@ -27,42 +27,11 @@ struct Square {
   static constexpr int64_t kWeightBytes = depthwise_weight_bytes(windows());
 };
 
-// Rows of pixels under kRows rows of results; a row outside of the image is one pixel again and
-// again.
-template <class S, int kRows>
-struct PixelRows {
-  static constexpr int kCount = (kRows - 1) * S::kStrideY + S::kTaps;
-  const uint8_t* row[kCount];
-  int64_t step[kCount];
-
-  PixelRows(const DepthwiseArgs& args, int64_t image, int64_t y) {
-    for (int i = 0; i < kCount; ++i) {
-      row[i] = pixel(args, image, y * S::kStrideY - args.windows.pad_top + i, 0);
-      step[i] = row[i] == args.outside ? 0 : args.channels;
-    }
-  }
-};
-
 // kRows x kColumns results.
 template <class S, int kRows, int kColumns>
-struct Tile {
-  static constexpr int kPixelRows = PixelRows<S, kRows>::kCount;
-  static constexpr int kSeen = (kColumns - 1) * S::kStrideX + S::kTaps;  // pixels of a row
-  const uint8_t* pixels[kPixelRows][S::kGroups * kPixels];
-  uint8_t* results[kRows][kColumns];
-
-  void place(const DepthwiseArgs& args, const PixelRows<S, kRows>& rows, int64_t x) {
-    const int64_t left = x * S::kStrideX - args.windows.pad_left;
-    const bool is_inside = left >= 0 && left + kSeen <= args.windows.width;
-    for (int i = 0; i < kPixelRows; ++i) {
-      for (int k = 0; k < kSeen; ++k) {
-        const bool is_pixel = is_inside || (left + k >= 0 && left + k < args.windows.width);
-        pixels[i][k] = is_pixel ? rows.row[i] + (left + k) * rows.step[i] : args.outside;
-      }
-      for (int k = kSeen; k < S::kGroups * kPixels; ++k)
-        pixels[i][k] = pixels[i][kSeen - 1];  // its weights are 0
-    }
-  }
+struct Tile : WindowTile<uint8_t, S, kRows, kColumns, S::kGroups * kPixels> {
+  using Base = WindowTile<uint8_t, S, kRows, kColumns, S::kGroups * kPixels>;
+  using Base::kPixelRows, Base::pixels, Base::results;
 
   template <bool kFull>
   TENON_VNNI void block(const DepthwiseArgs& args, const Rounding& to, int64_t c) const {
@@ -87,7 +56,7 @@ struct Tile {
         }
       }
     }
-    finish<kFull, kRows * kColumns>(args, to, sums[0], results[0], c, mask);
+    finish<kFull, kRows * kColumns>(args, to, sums[0], results, c, mask);
   }
 
   __attribute__((target("avx512vnni"))) void run(const DepthwiseArgs& args,
@@ -105,44 +74,17 @@ template <class S>
 constexpr int64_t kChannelsAtOnce =
     ((16 << 10) / S::kWeightBytes > 1 ? (16 << 10) / S::kWeightBytes : 1) * kDepthwiseBlock;
 
-// A row's work: channels [begin, end).
-struct Channels {
-  int64_t begin, end;
-};
-
-template <class S, int kRows, int kColumns>
-void run_tile(const DepthwiseArgs& args,
-              const PixelRows<S, kRows>& rows,
-              uint8_t* const* results,
-              int64_t x,
-              Channels channels) {
-  Tile<S, kRows, kColumns> tile;
-  tile.place(args, rows, x);
-  for (int r = 0; r < kRows; ++r)
-    for (int q = 0; q < kColumns; ++q)
-      tile.results[r][q] = results[r] + (x + q) * args.channels;
-  tile.run(args, channels.begin, channels.end);
-}
-
 template <class S, int kRows>
 void run_rows(const DepthwiseArgs& args, int64_t image, int64_t y) {
-  const PixelRows<S, kRows> rows(args, image, y);
-  const int64_t width = args.windows.out_width;
-  uint8_t* results[kRows];
-  for (int r = 0; r < kRows; ++r)
-    results[r] = result(args, image, y + r, 0);
+  const TileRows<uint8_t, S, kRows> rows(args, image, y);
   for (int64_t c = 0; c < args.channels; c += kChannelsAtOnce<S>) {
     const int64_t left = args.channels - c;
-    const Channels channels = {c, c + (left < kChannelsAtOnce<S> ? left : kChannelsAtOnce<S>)};
-    int64_t x = 0;
-    for (; x + S::kColumns <= width; x += S::kColumns)
-      run_tile<S, kRows, S::kColumns>(args, rows, results, x, channels);
-    if (x < width && width >= S::kColumns) {  // some results twice
-      run_tile<S, kRows, S::kColumns>(args, rows, results, width - S::kColumns, channels);
-      continue;
-    }
-    for (; x < width; ++x)
-      run_tile<S, kRows, 1>(args, rows, results, x, channels);
+    const int64_t end = c + (left < kChannelsAtOnce<S> ? left : kChannelsAtOnce<S>);
+    each_tile<S>(args.windows.out_width, [&]<int kColumns>(int64_t x) {
+      Tile<S, kRows, kColumns> tile;
+      tile.place(args, rows, x);  // its weights are 0 behind the last pixel
+      tile.run(args, c, end);
+    });
   }
 }
 
@@ -184,7 +126,7 @@ int32_t plain_sum(const DepthwiseArgs& args, int64_t image, int64_t top, int64_t
   int32_t sum = 0;
   for (int64_t i = 0; i < w.window_height; ++i) {
     for (int64_t k = 0; k < w.window_width; ++k) {
-      const uint8_t x = pixel(args, image, top + i * w.step_y, left + k * w.step_x)[c];
+      const uint8_t x = pixel<uint8_t>(args, image, top + i * w.step_y, left + k * w.step_x)[c];
       const int64_t group = i * depthwise_groups(w) + k / kDepthwisePixels;
       sum += (x ^ args.src_flip) * weights[group * kGroupBytes + k % kDepthwisePixels];
     }
@@ -193,7 +135,7 @@ int32_t plain_sum(const DepthwiseArgs& args, int64_t image, int64_t top, int64_t
 }
 
 void run_plain(const DepthwiseArgs& args, int64_t image, int64_t y, int64_t x) {
-  uint8_t* const to = result(args, image, y, x);
+  uint8_t* const to = result<uint8_t>(args, image, y, x);
   const Windows& w = args.windows;
   for (int64_t c = 0; c < args.channels; ++c) {
     const int32_t sum =

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What depthwise windows of all sizes have in common: where pixels lie, lanes of four of them, and
-// what becomes of a block of sums. With AVX-512 VNNI 32 channels are four registers of 32-bit lanes
+// What depthwise windows of bytes of all sizes have in common: lanes of four pixels, and what
+// becomes of a block of sums. With AVX-512 VNNI 32 channels are four registers of 32-bit lanes
 // in the order of depthwise_lane().
 
+#include "depthwise_tiles.h"
 #include "epilogue.h"
 #include "level.h"
 
@@ -11,17 +12,6 @@ namespace tenon::onednn::kernels::TENON_LEVEL {
 
 constexpr int kPixels = static_cast<int>(kDepthwisePixels);
 constexpr int64_t kGroupBytes = kDepthwiseBlock * kDepthwisePixels;  // of weights
-
-static inline const uint8_t* pixel(const DepthwiseArgs& args, int64_t image, int64_t y, int64_t x) {
-  const Windows& w = args.windows;
-  if (y < 0 || y >= w.height || x < 0 || x >= w.width) return args.outside;
-  return args.src + ((image * w.height + y) * w.width + x) * args.channels;
-}
-
-static inline uint8_t* result(const DepthwiseArgs& args, int64_t image, int64_t y, int64_t x) {
-  const Windows& w = args.windows;
-  return args.dst + ((image * w.out_height + y) * w.out_width + x) * args.channels;
-}
 
 using Kind = EpilogueOp::Kind;
 

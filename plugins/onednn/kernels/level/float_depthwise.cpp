@@ -4,6 +4,7 @@
 
 #include "../float_depthwise.h"
 
+#include "depthwise_tiles.h"
 #include "epilogue.h"
 #include "level.h"
 
@@ -14,8 +15,8 @@ namespace {
 // sums in registers.
 template <int kTaps_, int kStride_>
 struct Square {
-  static constexpr int kTaps = kTaps_, kStride = kStride_;
-  static constexpr int kRows = kStride == 1 ? 2 : 1;
+  static constexpr int kTaps = kTaps_, kStrideY = kStride_, kStrideX = kStride_;
+  static constexpr int kRows = kStride_ == 1 ? 2 : 1;
   static constexpr int kColumns = 4;
 };
 
@@ -52,87 +53,23 @@ class Images {
   }
 
  private:
-  const T* pixel(int64_t image, int64_t y, int64_t x) const {
-    const Windows& w = args_.windows;
-    if (!is_inside(y, w.height) || !is_inside(x, w.width))
-      return static_cast<const T*>(args_.outside);
-    return static_cast<const T*>(args_.src) +
-           ((image * w.height + y) * w.width + x) * args_.channels;
-  }
-  T* result(int64_t image, int64_t y, int64_t x) const {
-    const Windows& w = args_.windows;
-    return static_cast<T*>(args_.dst) +
-           ((image * w.out_height + y) * w.out_width + x) * args_.channels;
-  }
-
-  // Rows of pixels under kRows rows of results; one outside of the image is one pixel again and
-  // again.
-  template <class S, int kRows>
-  struct PixelRows {
-    static constexpr int kCount = (kRows - 1) * S::kStride + S::kTaps;
-    const T* row[kCount];
-    int64_t step[kCount];
-
-    PixelRows(const Images& images, int64_t image, int64_t y) {
-      const Windows& w = images.args_.windows;
-      for (int i = 0; i < kCount; ++i) {
-        const int64_t line = y * S::kStride - w.pad_top + i;
-        row[i] = images.pixel(image, line, 0);
-        step[i] = is_inside(line, w.height) ? images.args_.channels : 0;
-      }
-    }
-  };
-
-  // kRows x kColumns results.
-  template <class S, int kRows, int kColumns>
-  struct Tile {
-    static constexpr int kPixelRows = PixelRows<S, kRows>::kCount;
-    static constexpr int kPixels = (kColumns - 1) * S::kStride + S::kTaps;  // of a row
-    const T* pixels[kPixelRows][kPixels];
-    T* results[kRows * kColumns];
-
-    void place(const FloatDepthwiseArgs& args, const PixelRows<S, kRows>& rows, int64_t x) {
-      const int64_t left = x * S::kStride - args.windows.pad_left;
-      const bool is_whole = left >= 0 && left + kPixels <= args.windows.width;
-      for (int i = 0; i < kPixelRows; ++i) {
-        for (int k = 0; k < kPixels; ++k) {
-          const bool is_pixel = is_whole || is_inside(left + k, args.windows.width);
-          pixels[i][k] = is_pixel ? rows.row[i] + (left + k) * rows.step[i]
-                                  : static_cast<const T*>(args.outside);
-        }
-      }
-    }
-  };
-
   template <class S, int kRows>
   void run_rows(int64_t image, int64_t y) const {
     constexpr int64_t kAtOnce = channels_at_once(S::kTaps * S::kTaps);
-    const PixelRows<S, kRows> rows(*this, image, y);
-    T* const results[] = {result(image, y, 0), result(image, y + kRows - 1, 0)};
-    const int64_t width = args_.windows.out_width;
+    const TileRows<T, S, kRows> rows(args_, image, y);
     for (int64_t c = 0; c < args_.channels; c += kAtOnce) {
       const int64_t end = c + kAtOnce < args_.channels ? c + kAtOnce : args_.channels;
-      int64_t x = 0;
-      for (; x + S::kColumns <= width; x += S::kColumns)
-        run_tile<S, kRows, S::kColumns>(rows, results, x, c, end);
-      if (x < width && width >= S::kColumns) {  // some results twice
-        run_tile<S, kRows, S::kColumns>(rows, results, width - S::kColumns, c, end);
-        continue;
-      }
-      for (; x < width; ++x)
-        run_tile<S, kRows, 1>(rows, results, x, c, end);
+      each_tile<S>(args_.windows.out_width, [&]<int kColumns>(int64_t x) {
+        WindowTile<T, S, kRows, kColumns> tile;
+        tile.place(args_, rows, x);
+        run_tile(tile, c, end);
+      });
     }
   }
 
   // Channels [c, end), the last register of them beginning as far back as it must.
   template <class S, int kRows, int kColumns>
-  void run_tile(
-      const PixelRows<S, kRows>& rows, T* const* results, int64_t x, int64_t c, int64_t end) const {
-    Tile<S, kRows, kColumns> tile;
-    tile.place(args_, rows, x);
-    for (int r = 0; r < kRows; ++r)
-      for (int q = 0; q < kColumns; ++q)
-        tile.results[r * kColumns + q] = results[r] + (x + q) * args_.channels;
+  void run_tile(const WindowTile<T, S, kRows, kColumns>& tile, int64_t c, int64_t end) const {
     for (; c + kLanes <= end; c += kLanes)
       run_lanes<true>(tile, c, kLanes);
     if (c < end && end >= kLanes) return run_lanes<true>(tile, end - kLanes, kLanes);
@@ -140,8 +77,10 @@ class Images {
   }
 
   template <bool is_full, class S, int kRows, int kColumns>
-  TENON_INLINE void run_lanes(const Tile<S, kRows, kColumns>& tile, int64_t c, int64_t n) const {
-    using Of = Tile<S, kRows, kColumns>;
+  TENON_INLINE void run_lanes(const WindowTile<T, S, kRows, kColumns>& tile,
+                              int64_t c,
+                              int64_t n) const {
+    using Of = WindowTile<T, S, kRows, kColumns>;
     const float* const weights = args_.weights + c;
     Vf y[kRows * kColumns];
     for (Vf& sum : y)
@@ -149,16 +88,16 @@ class Images {
 #pragma GCC unroll 8
     for (int i = 0; i < Of::kPixelRows; ++i) {
 #pragma GCC unroll 16
-      for (int k = 0; k < Of::kPixels; ++k) {
+      for (int k = 0; k < Of::kSeen; ++k) {
         const Vf x =
             is_full ? load_lanes(tile.pixels[i][k] + c) : load_lanes_part(tile.pixels[i][k] + c, n);
 #pragma GCC unroll 2
         for (int r = 0; r < kRows; ++r) {
-          const int row = i - r * S::kStride;
+          const int row = i - r * S::kStrideY;
           if (row < 0 || row >= S::kTaps) continue;
 #pragma GCC unroll 4
           for (int q = 0; q < kColumns; ++q) {
-            const int tap = k - q * S::kStride;
+            const int tap = k - q * S::kStrideX;
             if (tap < 0 || tap >= S::kTaps) continue;
             Vf& sum = y[r * kColumns + q];
             sum = fma(x, load(weights + (row * S::kTaps + tap) * padded_), sum);
@@ -175,15 +114,15 @@ class Images {
   // One result of any window.
   void run_place(int64_t image, int64_t y, int64_t x) const {
     const Windows& w = args_.windows;
-    T* const to = result(image, y, x);
+    T* const to = result<T>(args_, image, y, x);
     for (int64_t c = 0; c < args_.channels; c += kLanes) {
       const int64_t n = args_.channels - c < kLanes ? args_.channels - c : kLanes;
       const float* weights = args_.weights + c;
       Vf sum = load(args_.bias + c);
       for (int64_t i = 0; i < w.window_height; ++i)
         for (int64_t k = 0; k < w.window_width; ++k, weights += padded_) {
-          const T* const from = pixel(image, y * w.stride_y - w.pad_top + i * w.step_y,
-                                      x * w.stride_x - w.pad_left + k * w.step_x) +
+          const T* const from = pixel<T>(args_, image, y * w.stride_y - w.pad_top + i * w.step_y,
+                                         x * w.stride_x - w.pad_left + k * w.step_x) +
                                 c;
           sum = fma(n == kLanes ? load_lanes(from) : load_lanes_part(from, n), load(weights), sum);
         }

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions in bf16 by this backend's kernels beside oneDNN's, over many shapes.
+
+.venv/bin/python tests/bench/onednn/bf16_convolutions.py depthwise|windows [--shapes 70]
+    [--runs 12] [--seed 1]
+
+depthwise: a window over each channel alone. windows: windows of 3 and 5 over all channels, which
+run on AMX tiles. Shapes are drawn from the table of the kind. Both plans of a shape run in turn on
+two threads; a line has images, channels, filters, pixels of a side, window and stride, the shortest
+times of the layer in both plans in us, and their ratio (above 1: this backend's kernel is faster).
+The last line is the geometric mean of the ratios with its 95 % interval over shapes, and the least.
+"""
+
+import argparse
+import itertools
+import math
+import random
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import tenon as tn
+from onnx import TensorProto, helper, numpy_helper
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import figures  # noqa: E402
+
+LAYER = "layer"
+LEAST, MOST = 16384, 8_000_000  # elements: smaller results stay in fp32
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of layer: what is left out for oneDNN's kernel, and the table of shapes."""
+
+    without: str
+    channels: tuple[int, ...]
+    filters: tuple[int, ...]  # 0: as many as channels, each over its own alone
+    sides: tuple[int, ...]
+    windows: tuple[int, ...]
+
+
+KINDS = {
+    "depthwise": Kind(
+        "float depthwise",
+        channels=(16, 24, 32, 40, 96, 144, 240, 480, 960),
+        filters=(0,),
+        sides=(112, 56, 28, 14, 7),
+        windows=(3, 5, 7),
+    ),
+    "windows": Kind(
+        "amx windows",
+        channels=(32, 64, 96, 128, 256, 512),
+        filters=(32, 48, 64, 128, 256, 512),
+        sides=(56, 28, 14, 7),
+        windows=(3, 5),
+    ),
+}
+BATCHES = (1, 8)
+STRIDES = (1, 2)
+
+
+def model(folder: Path, images, channels, filters, side, window, stride) -> Path:
+    """A pointwise convolution in front, so that the layer reads bf16, and a mean behind."""
+    draw = np.random.default_rng(0)
+    results, seen = (filters, channels) if filters else (channels, 1)
+    weights = {
+        "first": np.eye(channels, dtype="f").reshape(channels, channels, 1, 1),
+        "w": draw.uniform(-1, 1, (results, seen, window, window)).astype("f"),
+        "b": draw.uniform(-1, 1, results).astype("f"),
+    }
+    groups = 1 if filters else channels
+    geometry = {"group": groups, "pads": [window // 2] * 4, "strides": [stride] * 2}
+    nodes = [
+        helper.make_node("Conv", ["x", "first"], ["y"]),
+        helper.make_node("Conv", ["y", "w", "b"], ["z"], name=LAYER, **geometry),
+        helper.make_node("Relu", ["z"], ["r"]),
+        helper.make_node("GlobalAveragePool", ["r"], ["mean"]),
+    ]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes,
+        LAYER,
+        [value("x", TensorProto.FLOAT, (images, channels, side, side))],
+        [value("mean", TensorProto.FLOAT, (images, results, 1, 1))],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    path = folder / "layer.onnx"
+    onnx.save(made, path)
+    return path
+
+
+def shortest(plans: list, x: np.ndarray, runs: int) -> list[float]:
+    """Of the layer in each plan, in us."""
+    best = [math.inf] * len(plans)
+    for _ in range(runs):
+        for i, plan in enumerate(plans):
+            layer = next(row for row in plan.profile(x=x) if row["name"] == LAYER)
+            best[i] = min(best[i], layer["ns"] / 1e3)
+    return best
+
+
+def drawn(kind: Kind, count: int, seed: int) -> list[tuple]:
+    parts = (BATCHES, kind.channels, kind.filters, kind.sides, kind.windows, STRIDES)
+    shapes = list(itertools.product(*parts))
+    random.Random(seed).shuffle(shapes)
+
+    def is_sized(images, channels, filters, side, window, stride) -> bool:
+        results = images * (filters or channels) * (side // stride) ** 2
+        return results >= LEAST and images * channels * side**2 <= MOST
+
+    return [shape for shape in shapes if is_sized(*shape)][:count]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kind", choices=sorted(KINDS))
+    parser.add_argument("--shapes", type=int, default=70)
+    parser.add_argument("--runs", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    kind = KINDS[arguments.kind]
+    theirs, ours = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for shape in drawn(kind, arguments.shapes, arguments.seed):
+            loaded = tn.load(str(model(Path(folder), *shape)))
+            options = {"backend": "onednn", "precision": "bf16", "threads": 2}
+            plans = [loaded.compile(**options, without=[kind.without]), loaded.compile(**options)]
+            images, channels, _, side = shape[:4]
+            x = np.random.default_rng(1).standard_normal((images, channels, side, side))
+            there, here = shortest(plans, x.astype("f"), arguments.runs)
+            theirs.append([there])
+            ours.append([here])
+            text = " x ".join(map(str, shape))
+            print(f"{text:32} {there:9.1f} {here:9.1f} {there / here:6.2f}", flush=True)
+    mean, low, high = figures.paired_ratio(theirs, ours)
+    least = min(a[0] / b[0] for a, b in zip(theirs, ours, strict=True))
+    print(f"{len(ours)} shapes: {mean:.2f} [{low:.2f}, {high:.2f}], least {least:.2f}")
+
+
+if __name__ == "__main__":
+    main()
