@@ -239,6 +239,12 @@ GemmEpilogue finish_of(const Lowering& lowering, const GemmStep& step, const Epi
   return FinishBuilder(lowering, step).build(epilogue);
 }
 
+bool is_whole_and_alone(const GemmEpilogue& finish, const Epilogue& epilogue) {
+  const bool is_alone = std::all_of(finish.others.begin(), finish.others.end(),
+                                    [](const GemmOperand& other) { return other.value == kNone; });
+  return is_alone && finish.epilogue.nodes == epilogue.nodes;
+}
+
 std::vector<Place> bind(Lowering& lowering, const GemmEpilogue& finish) {
   std::vector<Place> places;
   for (const auto& [value, view, is_read] : finish.others) {

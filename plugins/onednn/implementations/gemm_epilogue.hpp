@@ -39,6 +39,8 @@ EpilogueRows epilogue_rows(Lowering& lowering,
 void shorten_gelu(std::vector<kernels::EpilogueOp>& ops, const kernels::Target& dst);
 
 GemmEpilogue finish_of(const Lowering& lowering, const GemmStep& step, const Epilogue& epilogue);
+// Whether it is all of the epilogue, and acts on each number alone.
+bool is_whole_and_alone(const GemmEpilogue& finish, const Epilogue& epilogue);
 // The type, rounding and bounds of a result that is stored as `dst`; of what the kernel is given
 // when it runs nothing is set.
 void set_result(const GemmEpilogue& finish,
