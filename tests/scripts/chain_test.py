@@ -30,8 +30,10 @@ def chain(folder):
 
 
 def run(folder, **settings):
-    """The text that was printed, and the result."""
-    given = {"out": folder, "kept": folder, "quick": "true", **settings}
+    """The text that was printed, and the result. Channels go by a share of the parameters: the
+    script's own share of the measured time differs between CPUs."""
+    narrower = json.dumps({"parameters": 0.4})
+    given = {"out": folder, "kept": folder, "quick": "true", "narrower": narrower, **settings}
     return made_digits.run(CHAIN, folder, timeout=900, **given)
 
 
@@ -100,9 +102,7 @@ def test_the_whole_is_small_and_no_worse(chain):
     whole, end = chain[1]["rows"][0], chain[1]["rows"][-1]
     assert whole["held out %"] > 90
     assert end["held out %"] > whole["held out %"] - 3
-    # 8 bits alone are 3.9 times smaller. How much the pruner takes is a share of the time that it
-    # measures, which differs between CPUs: 7 to 14 times smaller together.
-    assert end["KB"] < whole["KB"] / 5
+    assert end["KB"] < whole["KB"] / 8
     assert chain[1]["points"] == pytest.approx(end["held out %"] - whole["held out %"])
 
 
