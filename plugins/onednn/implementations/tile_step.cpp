@@ -23,7 +23,7 @@ class StepBuilder {
   void see_lines(const kernels::TileLines& lines) {
     args_.row = kernels::TileRow::kLines;
     args_.lines = lines;
-    Dims places(static_cast<size_t>(lines.steps * kernels::kTileDepth), kernels::kOutside);
+    Dims places(static_cast<size_t>(kernels::tile_line_depth(lines)), kernels::kOutside);
     for (size_t k = 0; k < places.size(); ++k) {
       const int64_t element = kernels::tile_line_element(lines, static_cast<int64_t>(k));
       if (element != kernels::kOutside)
@@ -44,7 +44,8 @@ class StepBuilder {
              .strides = step_.dst_strides};
     others_ = bind(lowering_, finish_);
     dst.buffer = lowering_.scratch(dst.bytes());
-    args_.type = step_.src.type;
+    // Planes of f32 are rounded as they are read.
+    args_.type = step_.src.type == ElementType::kF32 ? ElementType::kBf16 : step_.src.type;
     args_.m = step_.args.m;
     args_.n = step_.args.n;
     args_.k = static_cast<int64_t>(step_.weights.k_places.size());

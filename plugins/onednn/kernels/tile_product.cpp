@@ -79,7 +79,8 @@ TileUnit unit_of(const TileProductArgs& args, const Cutting& cutting, int64_t un
 // How many lines of the result the interleaved ones of a unit are enough for.
 int64_t lines_of_unit(const TileLines& w) {
   const int64_t groups = kLineGroupBytes / line_group_bytes(w);
-  return w.is_shared() ? groups - (w.steps - 1) : groups / w.steps;
+  if (!w.is_shared()) return groups / w.steps;
+  return groups < w.steps ? 0 : (groups - w.steps) / w.advance() + 1;
 }
 
 // Some lines of the result times all panels: the windows' lines are interleaved once.
@@ -166,23 +167,25 @@ bool has_tiles() {
   return kHas;
 }
 
-TileLines tile_lines(const Windows& windows, int64_t channels) {
+TileLines tile_lines(const Windows& windows, int64_t channels, ElementType source) {
+  constexpr int64_t kInterleavedBytes = 16;  // of a pixel of all interleaved lines, at most
   TileLines lines;
   static_cast<Windows&>(lines) = windows;
+  lines.source = source;
   lines.channels = channels;
   lines.plane = windows.height * windows.width;
   lines.image = channels * lines.plane;
-  const int64_t pixels = kTileDepth / kLinePixel;
-  lines.interleaved = windows.window_width <= pixels / 4   ? 4
-                      : windows.window_width <= pixels / 2 ? 2
-                                                           : 1;
+  const int64_t pixels = kTileDepth / lines.pixel_bytes();
+  lines.interleaved = kInterleavedBytes / lines.pixel_bytes();
+  while (lines.interleaved > 1 && lines.interleaved * windows.window_width > pixels)
+    lines.interleaved /= 2;
   lines.steps = parts(windows.window_height, lines.interleaved);
   return lines;
 }
 
 bool takes_tile_lines(const TileLines& lines) {
-  return lines.step_x == 1 && lines.step_y == 1 && lines.channels <= kLinePixel &&
-         lines.window_width <= kTileDepth / kLinePixel && lines.steps <= kMostLineSteps &&
+  return lines.step_x == 1 && lines.step_y == 1 && lines.channels <= kLineChannels &&
+         lines.window_width <= kTileDepth / lines.pixel_bytes() && lines.steps <= kMostLineSteps &&
          lines_of_unit(lines) > 0;
 }
 
@@ -209,10 +212,11 @@ bool takes_tile_taps(const TileTaps& taps) {
 }
 
 int64_t tile_line_element(const TileLines& lines, int64_t k) {
-  const int64_t byte = k % kTileDepth;
-  const int64_t channel = byte % kLinePixel;
-  const int64_t line = k / kTileDepth * lines.interleaved + byte / kLinePixel % lines.interleaved;
-  const int64_t pixel = byte / kLinePixel / lines.interleaved;
+  const int64_t in_step = kTileDepth * kLineChannels / lines.pixel_bytes();
+  const int64_t channel = k % kLineChannels;
+  const int64_t at = k % in_step / kLineChannels;
+  const int64_t line = k / in_step * lines.interleaved + at % lines.interleaved;
+  const int64_t pixel = at / lines.interleaved;
   const bool is_seen =
       channel < lines.channels && line < lines.window_height && pixel < lines.window_width;
   return is_seen ? (line * lines.window_width + pixel) * lines.channels + channel : kOutside;

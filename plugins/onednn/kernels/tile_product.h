@@ -37,8 +37,13 @@ constexpr bool takes_tile_rows(ElementType type, int64_t k) {
   const int64_t bytes = k * element_bytes(type);
   return k > 0 && (bytes % kTileDepth == 0 || bytes <= kMostTileTail);
 }
-// How tiles see the planes [channels, height, width] of an image, without gaps.
-TileLines tile_lines(const Windows& windows, int64_t channels);
+// How tiles see the planes [channels, height, width] of an image, without gaps. Planes of f32 or
+// bf16 are for products in bf16.
+TileLines tile_lines(const Windows& windows, int64_t channels, ElementType source);
+// The elements of k in a row.
+inline int64_t tile_line_depth(const TileLines& lines) {
+  return lines.steps * kTileDepth * kLineChannels / lines.pixel_bytes();
+}
 bool takes_tile_lines(const TileLines& lines);
 // Which element [line, pixel, channel] of the window element k of a row is; kOutside: none, so that
 // the right operand is zero there.

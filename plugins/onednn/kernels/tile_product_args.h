@@ -19,19 +19,29 @@ constexpr int64_t kTilePiece = 1024;     // bytes; rows of no more are no pieces
 constexpr int64_t kTileUnitPanels = 16;  // at most, of a unit whose rows are multiplied in pieces
 
 // The windows of a convolution over planes of few channels, without dilation. A row of the left
-// operand has `steps` steps of k, each `interleaved` lines of kTileDepth / (4 * interleaved) pixels
-// of four bytes; the right operand is zero where the window has no line, pixel or channel
-// (tile_line_element).
+// operand has `steps` steps of k, each `interleaved` lines of pixels, as many as fill kTileDepth
+// bytes. A pixel has kLineChannels elements of 8 bits or bf16; the right operand is zero where the
+// window has no line, pixel or channel (tile_line_element).
+constexpr int64_t kLineChannels = 4;
 struct TileLines : Windows {
-  int64_t channels = 0;     // 4 at most
-  int64_t plane = 0;        // bytes from a channel to the next one
-  int64_t image = 0;        // and from an image to the next one
-  int64_t interleaved = 1;  // 1, 2 or 4
+  ElementType source = ElementType::kU8;  // kU8, kS8, kBf16, or kF32 that is rounded to bf16
+  int64_t channels = 0;                   // kLineChannels at most
+  int64_t plane = 0;                      // elements from a channel to the next one
+  int64_t image = 0;                      // and from an image to the next one
+  int64_t interleaved = 1;                // 1, 2 or 4
   int64_t steps = 1;
-  // Whether a line of the result sees all but the first step of the line above it.
-  bool is_shared() const { return stride_y == interleaved; }
+
+  bool has_integers() const { return source == ElementType::kU8 || source == ElementType::kS8; }
+  int64_t pixel_bytes() const { return kLineChannels * (has_integers() ? 1 : 2); }
+  // Steps of k from a line of the result to the next one.
+  int64_t advance() const { return stride_y / interleaved; }
+  // Whether lines of the result have steps in common. Zeros of the right operand do not hide what
+  // is infinite or NaN: then no step may hold a line that its window does not see.
+  bool is_shared() const {
+    return stride_y % interleaved == 0 && advance() < steps &&
+           (has_integers() || window_height % interleaved == 0);
+  }
 };
-constexpr int64_t kLinePixel = 4;              // bytes
 constexpr int64_t kLineGroupBytes = 80 << 10;  // of the interleaved lines of a unit, at most
 constexpr int64_t kMostLineSteps = 11;
 // Bytes of what one line of the result sees in one step.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of 8 bits on AMX tiles, one thread: pointwise convolutions of ResNet-50 with and without
-// a residual, products of MiniLM, a first convolution whose windows are gathered.
+// a residual, products of MiniLM, first convolutions, also in bf16.
 
+#include <algorithm>
 #include <new>
 #include <vector>
 
@@ -79,7 +80,7 @@ void first_convolution_u8(benchmark::State& state) {
   const int64_t size = state.range(0), window = state.range(1), stride = state.range(2);
   const Windows windows{size, size, size / stride, size / stride, window, window, stride, stride,
                         1,    1,    window / 2,    window / 2};
-  const TileLines lines = tile_lines(windows, 3);
+  const TileLines lines = tile_lines(windows, 3, ElementType::kU8);
   const bool has_lines = state.range(4) != 0;
   const int64_t k = has_lines ? lines.steps * kTileDepth : window * window * 3;
   Operands operands(windows.out_height * windows.out_width, state.range(3), k, size * size * 3);
@@ -88,6 +89,35 @@ void first_convolution_u8(benchmark::State& state) {
   operands.args.lines = lines;
   run(state, operands.args);
 }
+
+// Arguments: size of the image, of the window, stride, columns. Planes of f32, products in bf16.
+void first_convolution_f32(benchmark::State& state) {
+  const int64_t size = state.range(0), window = state.range(1), stride = state.range(2);
+  const Windows windows{size, size, size / stride, size / stride, window, window, stride, stride,
+                        1,    1,    window / 2,    window / 2};
+  const TileLines lines = tile_lines(windows, 3, ElementType::kF32);
+  const int64_t k = tile_line_depth(lines);
+  Operands operands(windows.out_height * windows.out_width, state.range(3), 2 * k,
+                    size * size * 3 * 4);
+  // Numbers whose products are no denormals.
+  constexpr uint16_t kThreeQuarters = 0x3f40;
+  std::fill_n(reinterpret_cast<float*>(operands.left.data()), size * size * 3, 0.75F);
+  std::fill_n(reinterpret_cast<uint16_t*>(operands.packed.data()), operands.packed.size() / 2,
+              kThreeQuarters);
+  operands.args.type = ElementType::kBf16;
+  operands.args.row = TileRow::kLines;
+  operands.args.k = k;
+  operands.args.lines = lines;
+  operands.args.epilogue.dst.type = ElementType::kBf16;
+  operands.result.resize(2 * operands.result.size());
+  operands.args.epilogue.dst.data = operands.result.data();
+  run(state, operands.args);
+}
+BENCHMARK(first_convolution_f32)
+    ->ArgNames({"size", "window", "stride", "n"})
+    ->Args({224, 3, 2, 32})
+    ->Args({224, 7, 2, 64})
+    ->UseRealTime();
 
 // Arguments: size of the image, stride, channels, columns, images.
 void convolution_u8(benchmark::State& state) {

@@ -89,6 +89,27 @@ INSTANTIATE_TEST_SUITE_P(Forms,
                            return std::string(each.param.name);
                          });
 
+TEST(Bf16Planes, AreReadWhereTheyLie) {
+  struct Form {
+    int64_t kernel, stride, filters;
+    bool is_on_tiles;
+  };
+  for (const Form& form : {Form{3, 2, 32, true}, Form{4, 4, 96, true}, Form{2, 1, 32, true},
+                           Form{3, 1, 32, false}, Form{7, 2, 64, false}, Form{3, 2, 40, false}}) {
+    GraphBuilder b(14);
+    const int x = b.input("x", {2, 3, 131, 117});
+    b.output(b.relu(b.conv(x, form.filters, form.kernel, form.stride)));
+    b.graph.finish();
+
+    const Made made = run_in_bf16(b.graph);
+
+    EXPECT_LT(made.error, 2e-2);
+    const bool is_on_tiles = form.is_on_tiles && tenon::test::has_tiles();
+    EXPECT_EQ(made.kernels.front() == "tenon:amx_bf16", is_on_tiles)
+        << form.kernel << " x " << form.kernel << ", " << form.filters << " filters";
+  }
+}
+
 TEST(Bf16Depthwise, TakesActivationsAlong) {
   for (const int64_t stride : {1, 2}) {
     GraphBuilder b(13);

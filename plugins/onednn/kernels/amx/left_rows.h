@@ -43,8 +43,8 @@ class LeftRows {
     if (args_.row == TileRow::kLines) {
       const Lines lines(args_.lines, unit.row);
       first_row_ = unit.row - lines.first * args_.lines.out_width;
-      groups_.make(static_cast<const char*>(args_.a) + lines.image * args_.lines.image, lines.first,
-                   unit.n_rows / args_.lines.out_width, buffers_[0]);
+      groups_.make(args_.a, lines.image, lines.first, unit.n_rows / args_.lines.out_width,
+                   buffers_[0]);
     }
     if (args_.row == TileRow::kTaps) {
       const TileTaps& w = args_.taps;
