@@ -63,6 +63,7 @@ Status open_backend(
   TN_TRY(chosen, choose_device(id, devices));
   use->device = chosen.value("id", 0);
   use->dl = {chosen.value("type", kDLCPU), use->device};
+  use->about = chosen;
   use->own_memory = use->dl.device_type != kDLCPU;
   return {};
 }

@@ -118,11 +118,16 @@ json partition_json(tn_plan* plan, const Step& step) {
 tn_status* describe(tn_plan* plan, const tn_sink* sink) {
   return guarded([&]() -> Status {
     json out = {{"backends", json::array()},
+                {"devices", json::array()},
                 {"partitions", json::array()},
                 {"fallback_nodes", json::array()}};
-    for (bool is_joined : {false, true})  // the one that is preferred stands first
-      for (const auto& use : plan->backends)
-        if (use->is_joined == is_joined) out["backends"].push_back(use->id);
+    for (bool is_joined : {false, true}) {  // the one that is preferred stands first
+      for (const auto& use : plan->backends) {
+        if (use->is_joined != is_joined) continue;
+        out["backends"].push_back(use->id);
+        out["devices"].push_back(use->about);
+      }
+    }
     for (const Fallback& f : fallbacks_of(plan))
       out["fallback_nodes"].push_back({{"node", f.node}, {"op", f.op}, {"why", f.why}});
     if (std::shared_ptr<Compiled> compiled = last_used(plan)) {

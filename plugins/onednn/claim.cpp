@@ -15,6 +15,11 @@ std::string unknown_value(const Graph& graph, int value) {
   return "the shape of value " + v.name + " depends on data";
 }
 
+// Such as the shape of a single number, to which a Reshape leads.
+bool is_empty_list(const Value& value) {
+  return value.constant && value.type == ElementType::kI64 && value.dims == Dims{0};
+}
+
 // What the row does not take of the node's values.
 std::string unusual_value(const Graph& graph, const Node& node, uint8_t takes) {
   bool makes_numbers = false;
@@ -35,7 +40,7 @@ std::string unusual_value(const Graph& graph, const Node& node, uint8_t takes) {
       if ((takes & kAnyType) == 0 && !kernels::is_float_kernel_type(v.type)) {
         return "value " + v.name + " has type " + element_name(v.type);
       }
-      bool is_empty = makes_numbers && v.count() == 0;
+      const bool is_empty = makes_numbers && v.count() == 0 && !is_empty_list(v);
       if (is_empty && (takes & kEmpty) == 0) return "empty tensor";
     }
   }

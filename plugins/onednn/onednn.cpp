@@ -103,7 +103,9 @@ class OneDnn {
   }
 
   Status devices(Sink& out) {
-    return out.write(R"([{"id": 0, "type": 1, "name": "CPU, oneDNN", "memory_bytes": 0}])");
+    const char* bf16 = computes_in_bf16() ? R"(, "bf16")" : "";
+    return out.write(cat(R"([{"id": 0, "type": 1, "name": "CPU, oneDNN", "memory_bytes": 0, )",
+                         R"("precisions": ["fp32")", bf16, R"(, "int8"]}])"));
   }
 
   Result<backend::StateStore*> new_state(int32_t) {

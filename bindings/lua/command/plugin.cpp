@@ -153,9 +153,10 @@ void doctor(const SessionPtr& session, bool json) {
   for (const Json& backend : report_of_places["backends"]) {
     for (const Json& device : backend["devices"]) {
       std::string trouble = device.value("why", "");
+      std::string precisions = joined(device.value("precisions", Json::array()), ", ");
       print(cat("backend ", backend["id"].get<std::string>(), ": ",
                 trouble.empty() ? device.value("name", "a device") : cat("no device: ", trouble),
-                "\n"));
+                precisions.empty() ? "" : cat(", computes in ", precisions), "\n"));
     }
   }
 }

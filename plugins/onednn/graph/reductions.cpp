@@ -48,4 +48,21 @@ std::optional<kernels::Reduction> kernel_reduction(const Node& node) {
   return row == std::end(kKernelRows) ? std::nullopt : std::optional(row->kind);
 }
 
+size_t reduced_last_axes(const Graph& graph, const Node& node) {
+  const std::optional<kernels::Reduction> kind = kernel_reduction(node);
+  const bool is_norm = kind == kernels::Reduction::kL1 || kind == kernels::Reduction::kL2 ||
+                       kind == kernels::Reduction::kSumSquare;
+  if (!kind || is_norm) return 0;
+  if (node.input(1) != kNone) {
+    const Value& axes = graph.values[node.inputs[1]];
+    const bool is_known = axes.data != nullptr || axes.count() == 0;
+    if (!is_known || axes.type != ElementType::kI64) return 0;
+  }
+  const Dims axes = reduced_axes(graph, node);
+  const size_t rank = graph.values[node.inputs[0]].dims.size();
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (axes[i] != static_cast<int64_t>(rank - axes.size() + i)) return 0;
+  return axes.size();
+}
+
 }  // namespace tenon::onednn

@@ -15,4 +15,8 @@ Dims reduced_axes(const Graph& graph, const Node& node);
 // Nothing where the kernel has no such reduction.
 std::optional<kernels::Reduction> kernel_reduction(const Node& node);
 
+// How many of the last axes a sum, mean, maximum or minimum runs over, where these are all of its
+// axes; else 0.
+size_t reduced_last_axes(const Graph& graph, const Node& node);
+
 }  // namespace tenon::onednn

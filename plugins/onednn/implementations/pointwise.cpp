@@ -7,6 +7,7 @@
 #include "lists.hpp"
 #include "lowering/pointwise_group.hpp"
 #include "lowering/row_group.hpp"
+#include "lowering/scalarized_group.hpp"
 #include "lowering/softmax_front.hpp"
 #include "narrow_cast.hpp"
 
@@ -25,6 +26,7 @@ struct PointwiseSite {
   int scores = kNone;                      // that the front begins with
   std::optional<SoftmaxFront> front = {};  // in front of a Softmax
   std::function<void()> rows = {};         // with a reduction of its rows
+  std::function<void()> scalars = {};      // with moves of small tensors
 };
 
 Offer offer_front(const PointwiseSite& site) {
@@ -33,8 +35,13 @@ Offer offer_front(const PointwiseSite& site) {
 }
 
 Offer offer_rows(const PointwiseSite& site) {
-  if (!site.rows) return refused("no reduction of its rows that a later node reads with them");
+  if (!site.rows) return refused("no reduction of its rows, or none that they can be read with");
   return accepted(site.rows);
+}
+
+Offer offer_scalars(const PointwiseSite& site) {
+  if (!site.scalars) return refused("no moves of small tensors around it");
+  return accepted(site.scalars);
 }
 
 Offer offer_group(const PointwiseSite& site) {
@@ -43,6 +50,7 @@ Offer offer_group(const PointwiseSite& site) {
 
 constexpr Implementation<PointwiseSite> kPointwise[] = {
     {"softmax with its front", offer_front},
+    {"scalarized", offer_scalars},
     {"rows with their reduction", offer_rows},
     {"pointwise", offer_group},
 };
@@ -70,7 +78,8 @@ void lower_pointwise(Lowering& lowering, int node) {
     return lower_exact(lowering, node);
   PointwiseSite site{lowering, node};
   find_front(site);
-  if (!site.front) site.rows = find_row_group(lowering, node);
+  if (!site.front) site.scalars = find_scalarized_group(lowering, node);
+  if (!site.front && !site.scalars) site.rows = find_row_group(lowering, node);
   choose<PointwiseSite>(lowering, site, kPointwise);
 }
 

@@ -75,9 +75,9 @@ void build_gathered(const ConvSite& site, ElementType type, GemmStep step, GemmE
   build_tile_step(site.lowering, step, std::move(finish));
 }
 
-// In 100 shapes of 32, 64 and 96 columns 1.4x as fast as oneDNN and its reorder; windows of more than
-// 4 pixels a line, those of 3 and 4 side by side, columns that do not fill panels and lines shorter
-// than a tile 0.3x to 1.1x (onednn/bf16_convolutions.py of tests/bench).
+// In 100 shapes of 32, 64 and 96 columns 1.4x as fast as oneDNN and its reorder; windows of more
+// than 4 pixels a line, those of 3 and 4 side by side, columns that do not fill panels and lines
+// shorter than a tile 0.3x to 1.1x (onednn/bf16_convolutions.py of tests/bench).
 bool are_planes_fast_in_bf16(const GemmStep& step) {
   constexpr int64_t kMostTaps = 16, kMostTapsInStrideOne = 4, kWidest = 4, kLeastWidth = 16;
   const kernels::ConvWindows& w = step.args.a.windows;

@@ -5,57 +5,48 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "epilogue.hpp"
 #include "graph/reductions.hpp"
 #include "pointwise_group.hpp"
 #include "row_program.hpp"
+#include "row_shape.hpp"
 
 namespace tenon::onednn {
 namespace {
 
 constexpr int kReach = 24;  // nodes looked at behind the first
-constexpr int64_t kShortestRow = 4;
-constexpr int64_t kLongestRow = 4096;  // several of them fit the slots
-constexpr int64_t kFewestRows = 16;
 constexpr size_t kMostMembers = 24;
-
-// Over the last axis, which stays with extent 1. Norms and sums of squares run alone.
-std::optional<kernels::Reduction> reduction_of(const Graph& graph, const Node& node) {
-  const std::optional<kernels::Reduction> kind = kernel_reduction(node);
-  const bool is_norm = kind == kernels::Reduction::kL1 || kind == kernels::Reduction::kL2 ||
-                       kind == kernels::Reduction::kSumSquare;
-  if (!kind || is_norm || node.integer("keepdims", 1) == 0) return std::nullopt;
-  if (node.input(1) != kNone) {
-    const Value& axes = graph.values[node.inputs[1]];
-    if (axes.data == nullptr || axes.type != ElementType::kI64) return std::nullopt;
-  }
-  const int64_t last = static_cast<int64_t>(graph.values[node.inputs[0]].dims.size()) - 1;
-  return reduced_axes(graph, node) == Dims{last} ? kind : std::nullopt;
-}
+constexpr int64_t kLeastElements = 4096;  // of what is only reduced: fewer are in the first cache
 
 class RowGroup {
  public:
   RowGroup(Lowering& lowering, int first) : lowering_(lowering), graph_(lowering.graph()) {
     const Node& node = graph_.nodes[first];
-    const bool reduces = reduction_of(graph_, node).has_value();
+    const bool reduces = reduced_last_axes(graph_, node) > 0;
     dims_ = graph_.values[reduces ? node.inputs[0] : node.outputs[0]].dims;
-    if (dims_.size() < 2 || dims_.back() < kShortestRow || dims_.back() > kLongestRow) return;
-    columns_ = dims_.back();
-    rows_ = element_count(dims_) / columns_;
-    if (rows_ < kFewestRows) return;
-    row_dims_ = dims_;
-    row_dims_.back() = 1;
-    collect(first);
+    const int end = std::min<int>(static_cast<int>(graph_.nodes.size()), first + kReach);
+    for (int i = first; i < end && !has_chain(); ++i) {
+      const size_t before = n_reduced_;
+      n_reduced_ = axes_that_end_rows(graph_.nodes[i]);
+      if (n_reduced_ == 0 || n_reduced_ == before) continue;
+      members_.clear();
+      part_of_value_.clear();
+      if (shape_.cut(dims_, n_reduced_)) collect(first);
+    }
   }
 
+  // Whether rows are read again behind their reduction, or are never stored.
   bool has_chain() const {
-    auto has = [&](Part part) {
-      return std::any_of(members_.begin(), members_.end(),
-                         [&](const Member& member) { return member.part == part; });
-    };
-    return has(Part::kReduction) && has(Part::kAfter);
+    const bool is_chain = std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
+      const int operand = graph_.nodes[member.node].inputs[0];
+      return member.part == Part::kAfter ||
+             (member.part == Part::kReduction && part_of_value_.count(operand) > 0);
+    });
+    const bool is_worth_it = has(Part::kAfter) || element_count(dims_) >= kLeastElements;
+    return is_chain && is_worth_it && has(Part::kReduction) && has_room();
   }
 
   void lower();
@@ -67,6 +58,35 @@ class RowGroup {
     int node;
     Part part;
   };
+
+  bool has(Part part) const {
+    return std::any_of(members_.begin(), members_.end(),
+                       [&](const Member& member) { return member.part == part; });
+  }
+
+  // Of a reduction of values like those of the group.
+  size_t axes_that_end_rows(const Node& node) const {
+    const bool fits = !node.inputs.empty() && node.inputs[0] != kNone &&
+                      graph_.values[node.inputs[0]].dims == dims_;
+    return fits ? reduced_last_axes(graph_, node) : 0;
+  }
+
+  // What a program of rows can hold.
+  bool has_room() const {
+    size_t n_slots = 0, n_results = 0;
+    std::set<int> others;
+    for (const Member& member : members_) {
+      const Node& node = graph_.nodes[member.node];
+      const bool is_written =
+          member.part == Part::kReduction || is_result(node.outputs[0], member.part);
+      n_results += is_written ? 1 : 0;
+      n_slots += is_written && member.part == Part::kBefore && !leaves(node.outputs[0]) ? 1 : 0;
+      for (int input : node.inputs)
+        if (part_of_value_.count(input) == 0) others.insert(input);
+    }
+    return static_cast<int64_t>(n_slots) * shape_.columns <= RowProgram::kSlotFloats &&
+           others.size() + 2 * n_results <= RowProgram::kMostEdges;
+  }
 
   void collect(int first) {
     const int end = std::min<int>(static_cast<int>(graph_.nodes.size()), first + kReach);
@@ -89,19 +109,13 @@ class RowGroup {
 
   std::optional<Part> part_of(const Node& node) {
     if (node.outputs.size() != 1 || node.inputs.empty()) return std::nullopt;
-    if (reduction_of(graph_, node).has_value()) {
-      const int operand = node.inputs[0];
-      auto inside = part_of_value_.find(operand);
-      const bool fits =
-          graph_.values[operand].dims == dims_ &&
-          (inside == part_of_value_.end() ? is_readable(operand) : inside->second == Part::kBefore);
-      return fits ? std::optional(Part::kReduction) : std::nullopt;
-    }
+    if (kernel_reduction(node) && reduced_last_axes(graph_, node) == n_reduced_)
+      return reduces_rows(node) ? std::optional(Part::kReduction) : std::nullopt;
     if (node.expr.empty() || !is_pointwise(graph_, node)) return std::nullopt;
     if (graph_.values[node.outputs[0]].type != ElementType::kF32) return std::nullopt;
     const Dims& made = graph_.values[node.outputs[0]].dims;
     Part part = made == dims_ ? Part::kBefore : Part::kOfRows;
-    if (part == Part::kOfRows && made != row_dims_) return std::nullopt;
+    if (part == Part::kOfRows && made != shape_.row_dims) return std::nullopt;
     for (int input : node.inputs) {
       auto inside = input == kNone ? part_of_value_.end() : part_of_value_.find(input);
       if (inside == part_of_value_.end()) {
@@ -111,7 +125,14 @@ class RowGroup {
         part = Part::kAfter;
       }
     }
-    return part;
+    const bool reads_again = part == Part::kOfRows || part == Part::kAfter;
+    return reads_again && shape_.is_only_reduced ? std::nullopt : std::optional(part);
+  }
+  bool reduces_rows(const Node& node) {
+    const int operand = node.inputs[0];
+    if (graph_.values[operand].dims != dims_) return false;
+    auto inside = part_of_value_.find(operand);
+    return inside == part_of_value_.end() ? is_readable(operand) : inside->second == Part::kBefore;
   }
 
   // What is not of the group: in memory, all of it in row-major order, one for a row, or one row.
@@ -120,23 +141,7 @@ class RowGroup {
     if (type != ElementType::kF32 && type != ElementType::kBool) return false;
     if (!ensure_available(lowering_, value)) return false;
     const View& view = lowering_.view(value);
-    return !view.is_quantized() && view.channels == nullptr && edge_of(view).has_value();
-  }
-
-  std::optional<RowEdge> edge_of(const View& view) const {
-    RowEdge edge{.type = view.type};
-    if (view.count() == 1) edge.step = 0;
-    if (view.count() == 1) return edge;
-    if (!is_row_major(view)) return std::nullopt;
-    if (view.dims == dims_) {
-      edge.row_elements = columns_;
-    } else if (view.dims == row_dims_) {
-      edge.row_elements = 1;
-      edge.step = 0;
-    } else if (view.dims.back() != columns_ || view.count() != columns_) {
-      return std::nullopt;
-    }
-    return edge;
+    return !view.is_quantized() && view.channels == nullptr && shape_.edge_of(view).has_value();
   }
 
   bool leaves(int value) const {
@@ -157,15 +162,19 @@ class RowGroup {
   RowEdge place(const View& view, Step& step);
   RowEdge source(int value, Step& step);
   RowEdge target(int value, Part part, Step& step);
+  static RowEdge number_of_each_row(const View& view, Step& step);
   bool is_result(int value, Part part) const;
   View memory_for(int value, Part part);
   RowStage pointwise_stage(Part part, Step& step);
-  std::vector<RowStage> stages(Step& step);
+  void add_reduction(const Node& node, Step& step, RowProgram::Stages* made);
+  RowProgram::Stages stages(Step& step);
 
   Lowering& lowering_;
   const Graph& graph_;
-  Dims dims_, row_dims_;
-  int64_t rows_ = 0, columns_ = 0;
+  Dims dims_;
+  size_t n_reduced_ = 0;  // of the axes, the last ones
+  RowShape shape_;
+  Dims outer_ = {};  // axes of the rows, where an operand is broadcast along them
   std::vector<Member> members_;
   std::map<int, Part> part_of_value_;
   std::map<int, RowEdge> edges_;  // of values that have their place
@@ -173,10 +182,11 @@ class RowGroup {
 };
 
 RowEdge RowGroup::place(const View& view, Step& step) {
-  RowEdge edge = *edge_of(view);
+  RowEdge edge = *shape_.edge_of(view);
   edge.place = static_cast<int>(step.places.size());
   step.places.push_back(place_of(view));
   step.bytes += static_cast<double>(view.bytes());
+  if (!edge.outer.empty()) outer_ = shape_.outer();
   return edge;
 }
 
@@ -211,11 +221,23 @@ View RowGroup::memory_for(int value, Part part) {
 RowEdge RowGroup::target(int value, Part part, Step& step) {
   const bool stays = part == Part::kBefore && !leaves(value);
   if (stays) {
-    return edges_[value] = {.place = static_cast<int>(-1 - n_slots_++), .row_elements = columns_};
+    return edges_[value] = {.place = static_cast<int>(-1 - n_slots_++),
+                            .row_elements = shape_.columns};
   }
   const View view = memory_for(value, part);
   lowering_.set_view(value, view);
-  return edges_[value] = place(view, step);
+  if (part != Part::kReduction) return edges_[value] = place(view, step);
+  return edges_[value] = number_of_each_row(view, step);
+}
+
+RowEdge RowGroup::number_of_each_row(const View& view, Step& step) {
+  const RowEdge edge{.place = static_cast<int>(step.places.size()),
+                     .type = view.type,
+                     .row_elements = 1,
+                     .step = 0};
+  step.places.push_back(place_of(view));
+  step.bytes += static_cast<double>(view.bytes());
+  return edge;
 }
 
 // What a stage has to write: what leaves the group, or is read by another stage.
@@ -227,7 +249,7 @@ bool RowGroup::is_result(int value, Part part) const {
 }
 
 RowStage RowGroup::pointwise_stage(Part part, Step& step) {
-  RowStage stage{.columns = part == Part::kOfRows ? 1 : columns_};
+  RowStage stage{.columns = part == Part::kOfRows ? 1 : shape_.columns};
   std::map<int, uint32_t> program_of;
   backend::ProgramBuilder program(true);
   auto operand = [&](int value) {
@@ -255,21 +277,34 @@ RowStage RowGroup::pointwise_stage(Part part, Step& step) {
   return stage;
 }
 
-std::vector<RowStage> RowGroup::stages(Step& step) {
-  std::vector<RowStage> made;
+// Of parts of rows, the numbers of a row's parts are reduced in the end.
+void RowGroup::add_reduction(const Node& node, Step& step, RowProgram::Stages* made) {
+  RowStage stage{.reduction = *kernel_reduction(node), .columns = shape_.columns};
+  stage.sources.push_back(source(node.inputs[0], step));
+  const RowEdge result = target(node.outputs[0], Part::kReduction, step);
+  stage.targets.push_back(result);
+  if (shape_.parts > 1) {
+    View parts{.type = ElementType::kF32, .dims = {shape_.rows}, .strides = {1}};
+    parts.buffer = lowering_.scratch(parts.bytes());
+    stage.targets[0] = number_of_each_row(parts, step);
+    made->of_parts.push_back({.kind = stage.reduction,
+                              .from = stage.targets[0].place,
+                              .to = result.place,
+                              .rows = shape_.rows / shape_.parts,
+                              .parts = shape_.parts});
+  }
+  made->in_blocks.push_back(std::move(stage));
+}
+
+RowProgram::Stages RowGroup::stages(Step& step) {
+  RowProgram::Stages made;
   auto add = [&](Part part) {
     RowStage stage = pointwise_stage(part, step);
-    if (!stage.results.empty()) made.push_back(std::move(stage));
+    if (!stage.results.empty()) made.in_blocks.push_back(std::move(stage));
   };
   add(Part::kBefore);
-  for (const Member& member : members_) {
-    if (member.part != Part::kReduction) continue;
-    const Node& node = graph_.nodes[member.node];
-    RowStage stage{.reduction = *reduction_of(graph_, node), .columns = columns_};
-    stage.sources.push_back(source(node.inputs[0], step));
-    stage.targets.push_back(target(node.outputs[0], Part::kReduction, step));
-    made.push_back(std::move(stage));
-  }
+  for (const Member& member : members_)
+    if (member.part == Part::kReduction) add_reduction(graph_.nodes[member.node], step, &made);
   add(Part::kOfRows);
   add(Part::kAfter);
   return made;
@@ -281,14 +316,14 @@ void RowGroup::lower() {
     lowering_.mark_done(member.node);
     step.name += (step.name.empty() ? "" : "+") + graph_.nodes[member.node].name;
   }
-  std::vector<RowStage> made = stages(step);
-  for (const RowStage& stage : made) {
+  RowProgram::Stages made = stages(step);
+  for (const RowStage& stage : made.in_blocks) {
     const size_t work = std::max<size_t>(stage.program.size(), 1);
-    step.flops += static_cast<double>(work) * static_cast<double>(rows_ * stage.columns);
+    step.flops += static_cast<double>(work) * static_cast<double>(shape_.rows * stage.columns);
   }
   auto program = std::make_shared<RowProgram>();
-  std::string why =
-      program->make(std::move(made), rows_, columns_, n_slots_, lowering_.options().code_store);
+  std::string why = program->make(std::move(made), {shape_.rows, shape_.columns, outer_}, n_slots_,
+                                  lowering_.options().code_store);
   if (!why.empty()) throw CompileError(step.name + ": " + why);
   step.kernel = "tenon:rows (" + program->how() + ")";
   step.kernel_function = [program](const kernels::Context& context,

@@ -10,7 +10,6 @@
 namespace tenon::onednn {
 namespace {
 
-constexpr size_t kMostEdges = 32;
 constexpr int64_t kBlockFloats = 8192;  // of one value: a few of them fit the second cache
 
 kernels::PointwiseEdge laid_out(const RowEdge& edge) {
@@ -37,29 +36,32 @@ std::string make_plan(RowStage& stage,
 
 }  // namespace
 
-std::string RowProgram::make(std::vector<RowStage> stages,
-                             int64_t rows,
-                             int64_t columns,
+std::string RowProgram::make(Stages stages,
+                             Extent extent,
                              int64_t n_slots,
                              kernels::code::CodeStore* code_store) {
   stages_ = std::move(stages);
-  rows_ = rows;
-  columns_ = columns;
+  extent_ = std::move(extent);
+  inner_ = extent_.rows;
+  for (int64_t size : extent_.outer)
+    inner_ /= size;
+  const int64_t columns = extent_.columns;
   const int64_t fitting = kSlotFloats / (std::max<int64_t>(n_slots, 1) * columns);
-  block_ = std::min({rows, fitting, std::max<int64_t>(1, kBlockFloats / columns)});
+  block_ = std::min({inner_, fitting, std::max<int64_t>(1, kBlockFloats / columns)});
   if (block_ < 1) return "rows too long for a block";
-  for (RowStage& stage : stages_) {
+  for (RowStage& stage : stages_.in_blocks) {
     if (stage.sources.size() + stage.targets.size() > kMostEdges) return "too many operands";
     if (stage.program.empty()) continue;
     if (std::string why = make_plan(stage, 0, block_, code_store); !why.empty()) return why;
-    if (rows % block_ == 0) continue;
-    if (std::string why = make_plan(stage, 1, rows % block_, code_store); !why.empty()) return why;
+    const int64_t rest = inner_ % block_;
+    if (rest == 0) continue;
+    if (std::string why = make_plan(stage, 1, rest, code_store); !why.empty()) return why;
   }
   return {};
 }
 
 std::string RowProgram::how() const {
-  for (const RowStage& stage : stages_)
+  for (const RowStage& stage : stages_.in_blocks)
     for (const auto& plan : stage.plans)
       if (plan && !plan->interpreted_because().empty()) return plan->how();
   return "generated";
@@ -69,9 +71,15 @@ void* RowProgram::address(const RowEdge& edge,
                           void* const* pointers,
                           float* slots,
                           int64_t row) const {
-  if (edge.place < 0) return slots + (-1 - edge.place) * block_ * columns_;
-  return static_cast<char*>(pointers[edge.place]) +
-         row * edge.row_elements * kernels::element_bytes(edge.type);
+  if (edge.place < 0) return slots + (-1 - edge.place) * block_ * extent_.columns;
+  int64_t at = row * edge.row_elements;
+  if (!edge.outer.empty()) {
+    at = row % inner_ * edge.row_elements;
+    int64_t index = row / inner_;
+    for (size_t axis = extent_.outer.size(); axis-- > 0; index /= extent_.outer[axis])
+      at += index % extent_.outer[axis] * edge.outer[axis];
+  }
+  return static_cast<char*>(pointers[edge.place]) + at * kernels::element_bytes(edge.type);
 }
 
 void RowProgram::run_block(const kernels::Context& context,
@@ -79,7 +87,7 @@ void RowProgram::run_block(const kernels::Context& context,
                            float* slots,
                            int64_t row,
                            int64_t count) const {
-  for (const RowStage& stage : stages_) {
+  for (const RowStage& stage : stages_.in_blocks) {
     std::array<const void*, kMostEdges> sources;
     std::array<void*, kMostEdges> targets;
     for (size_t i = 0; i < stage.sources.size(); ++i)
@@ -102,18 +110,27 @@ void RowProgram::run_block(const kernels::Context& context,
 
 void RowProgram::run(const kernels::Context& context, void* const* pointers) const {
   const kernels::Context alone{context.table, {}};
-  const int64_t n_blocks = (rows_ + block_ - 1) / block_;
+  const int64_t blocks_of_inner = (inner_ + block_ - 1) / block_;
+  const int64_t n_blocks = extent_.rows / inner_ * blocks_of_inner;
   int64_t n_edges = 0;
-  for (const RowStage& stage : stages_)
+  for (const RowStage& stage : stages_.in_blocks)
     n_edges += static_cast<int64_t>(stage.sources.size() + stage.targets.size());
-  const int64_t grain = kernels::grain_rows(block_ * columns_ * 4 * n_edges);
+  const int64_t grain = kernels::grain_rows(block_ * extent_.columns * 4 * n_edges);
   kernels::parallel_for(context.parallel, n_blocks, grain, [&](int64_t lo, int64_t hi) {
     alignas(64) float slots[kSlotFloats];
     for (int64_t block = lo; block < hi; ++block) {
-      const int64_t row = block * block_;
-      run_block(alone, pointers, slots, row, std::min(block_, rows_ - row));
+      const int64_t row = block % blocks_of_inner * block_;
+      run_block(alone, pointers, slots, block / blocks_of_inner * inner_ + row,
+                std::min(block_, inner_ - row));
     }
   });
+  for (const PartsReduction& last : stages_.of_parts)
+    kernels::reduce(alone, {.kind = last.kind,
+                            .src = {pointers[last.from], kernels::ElementType::kF32, {}},
+                            .dst = {pointers[last.to], kernels::ElementType::kF32, {}},
+                            .outer = last.rows,
+                            .k = last.parts,
+                            .inner = 1});
 }
 
 }  // namespace tenon::onednn

@@ -17,6 +17,9 @@ struct RowEdge {
   kernels::ElementType type = kernels::ElementType::kF32;
   int64_t row_elements = 0;  // from one row to the next: the row's length, 1, or 0 for all rows
   int64_t step = 1;          // from one column to the next: 1, or 0 for one number in each row
+  // Of what is broadcast along some of the outer axes: from one to the next along each of them, and
+  // row_elements within. Empty: the rows of all outer axes lie one behind the other.
+  std::vector<int64_t> outer = {};
 };
 
 struct RowStage {
@@ -30,14 +33,30 @@ struct RowStage {
   std::array<std::shared_ptr<kernels::PointwisePlan>, 2> plans = {};
 };
 
+// Where rows are cut in parts: the numbers of a row's parts become one.
+struct PartsReduction {
+  kernels::Reduction kind = kernels::Reduction::kSum;  // whose result for parts it reads
+  int from = 0, to = 0;                                // among the step's places, f32
+  int64_t rows = 0, parts = 0;
+};
+
 class RowProgram {
  public:
+  struct Stages {
+    std::vector<RowStage> in_blocks = {};
+    std::vector<PartsReduction> of_parts = {};  // behind all blocks
+  };
   static constexpr int64_t kSlotFloats = 16384;  // 64 KiB of stack, all slots together
+  static constexpr size_t kMostEdges = 32;       // of a stage
+
+  struct Extent {
+    int64_t rows = 0, columns = 0;
+    std::vector<int64_t> outer = {};  // outer axes of the rows, where an edge has strides for them
+  };
 
   // Empty on success, else why it cannot run.
-  [[nodiscard]] std::string make(std::vector<RowStage> stages,
-                                 int64_t rows,
-                                 int64_t columns,
+  [[nodiscard]] std::string make(Stages stages,
+                                 Extent extent,
                                  int64_t n_slots,
                                  kernels::code::CodeStore* code_store);
   void run(const kernels::Context& context, void* const* pointers) const;
@@ -52,9 +71,9 @@ class RowProgram {
                  int64_t count) const;
   void* address(const RowEdge& edge, void* const* pointers, float* slots, int64_t row) const;
 
-  std::vector<RowStage> stages_;
-  int64_t rows_ = 0;
-  int64_t columns_ = 0;
+  Stages stages_;
+  Extent extent_;
+  int64_t inner_ = 0;  // rows that lie one behind the other in each edge
   int64_t block_ = 1;  // rows
 };
 

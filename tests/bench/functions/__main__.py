@@ -2,10 +2,12 @@
 """Functions of arrays and their transforms, compiled, in Tenon and in JAX: times and differences.
 
   tests/bench/functions [--doubles] [--only TEXT]... [--rounds 15] [--build build/release]
+                        [--without IMPLEMENTATION]...
 
 One process has both; they take turns, each with its own threads on all CPUs. A turn is as many
 calls as take about 4 ms. NumPy arrays go into Tenon, arrays on JAX's device into JAX. --doubles:
-functions of float64 and of integers, beside NumPy.
+functions of float64 and of integers, beside NumPy. --without: beside Tenon itself without these
+implementations, as `tenon bench --layers` names them.
 """
 
 import argparse
@@ -50,10 +52,10 @@ def of_numpy(case):
     return lambda: run(*case.arguments)
 
 
-def compiled_by_tenon(case):
+def compiled_by_tenon(case, **options):
     import tenon
 
-    run = tenon.jit(case.build(tenon, tenon))
+    run = tenon.jit(case.build(tenon, tenon), **options)
     return lambda: run(*case.arguments)
 
 
@@ -79,11 +81,9 @@ def seconds_of(run, calls: int = 1) -> float:
     return (time.perf_counter() - begin) / calls
 
 
-PEERS = {"jax": compiled_by_jax, "numpy": of_numpy}
-
-
-def measured(case, peer: str, rounds: int) -> dict[str, float]:
-    runs = {"peer": PEERS[peer](case), "tenon": compiled_by_tenon(case)}
+def measured(case, peer, rounds: int) -> dict[str, float]:
+    """peer: makes of a case what runs beside Tenon."""
+    runs = {"peer": peer(case), "tenon": compiled_by_tenon(case)}
     first = {name: seconds_of(run) for name, run in runs.items()}
     apart = difference(runs["tenon"](), runs["peer"]())
     calls = {name: max(1, int(TURN_S / seconds_of(run))) for name, run in runs.items()}
@@ -98,6 +98,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--doubles", action="store_true")
     parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--without", action="append", default=[])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--build", default=str(ROOT / "build" / "release"))
     args = parser.parse_args()
@@ -105,14 +106,19 @@ def main() -> int:
     import figures
     from cases import CASES, DOUBLES
 
-    peer, cases = ("numpy", DOUBLES) if args.doubles else ("jax", CASES)
+    peer, made, cases = "jax", compiled_by_jax, CASES
+    if args.doubles:
+        peer, made, cases = "numpy", of_numpy, DOUBLES
+    if args.without:
+        peer, options = "without", {"backend": "onednn", "without": args.without}
+        made = lambda case: compiled_by_tenon(case, **options)  # noqa: E731
     chosen = [c for c in cases if not args.only or any(text in c.name for text in args.only)]
     if not chosen:
         parser.error(f"--only: expected part of a function's name, got {', '.join(args.only)}")
     ratios = []
     print(f"{'function':28} {peer:>9} {'tenon':>9}  {peer} / tenon          first call ms  apart")
     for case in chosen:
-        got = measured(case, peer, args.rounds)
+        got = measured(case, made, args.rounds)
         peer_s, tenon_s = (got["times"][name] for name in ("peer", "tenon"))
         ratio = figures.paired_ratio([[t] for t in peer_s], [[t] for t in tenon_s])
         ratios.append(ratio[0])

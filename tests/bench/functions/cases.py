@@ -56,6 +56,10 @@ ELEMENTWISE = [
 REDUCTIONS = [
     Case("mean of all", (X,), lambda m, L: lambda x: m.mean(x)),
     Case("sum of squares, axis 0", (f32(2000, 1000),), lambda m, L: lambda x: m.sum(x * x, axis=0)),
+    Case("sum of exp(x) x", (X,), lambda m, L: lambda x: m.sum(m.exp(x) * x)),
+    Case("mean of squared differences", (f32(4_000_000), f32(4_000_000)),
+         lambda m, L: lambda x, y: m.mean((x - y) ** 2)),
+    Case("largest of products, axis 1", (X, X), lambda m, L: lambda x, y: m.max(x * y, axis=1)),
     Case("variance, axis 0", (f32(2000, 1000),), lambda m, L: lambda x: m.var(x, axis=0)),
     Case("any, max of clip", (X,),
          lambda m, L: lambda x: m.clip(x, -1.0, 1.0).max() + m.any(x > 3)),
@@ -70,6 +74,8 @@ REDUCTIONS = [
     Case("cumulative sum, axis 1", (X,), lambda m, L: lambda x: m.cumulative_sum(x, axis=1)),
     Case("distances 500 x 500 x 16", (f32(500, 16), f32(500, 16)),
          lambda m, L: lambda x, y: m.sqrt(m.sum((x[:, None] - y[None]) ** 2, axis=-1))),
+    Case("distances 1000 x 1000 x 8", (f32(1000, 8), f32(1000, 8)),
+         lambda m, L: lambda x, y: m.sum(m.abs(x[:, None] - y[None]), axis=-1)),
 ]  # fmt: skip
 
 MOVES = [
@@ -144,6 +150,8 @@ LOOPS = [
          L.scan(lambda most, row: (m.maximum(most, row),) * 2, x[0], x)[1]),
     Case("500 Runge-Kutta steps of Lorenz", (f32(3),),
          lambda m, L: lambda y: L.fori_loop(0, 500, lambda _, y: runge_kutta(m, y), y)),
+    Case("gradient of Runge-Kutta steps", (f32(3),),
+         lambda m, L: L.grad(lambda y: m.sum(runge_kutta(m, runge_kutta(m, y)) ** 2))),
     Case("while, 600 rounds", (np.abs(f32(64)),), lambda m, L: lambda x: L.while_loop(
         lambda s: m.sum(s) < 1e4, lambda s: s * 1.01 + 0.01, x)),
 ]  # fmt: skip

@@ -5,10 +5,12 @@
     [--runs 12] [--seed 1]
 
 depthwise: a window over each channel alone. windows: windows of 3 and 5 over all channels, which
-run on AMX tiles. first: windows over the few channels of an input in f32, the same. Shapes are drawn from the table of the kind. Both plans of a shape run in turn on
-two threads; a line has images, channels, filters, pixels of a side, window and stride, the shortest
-times of the layer in both plans in us, and their ratio (above 1: this backend's kernel is faster).
-The last line is the geometric mean of the ratios with its 95 % interval over shapes, and the least.
+run on AMX tiles. first: windows over the few channels of an input in f32, the same. Shapes are
+drawn from the table of the kind. Both plans of a shape run in turn on two threads; a line has
+images, channels, filters, pixels of a side, window and stride, the shortest times of the layer in
+both plans in us, with the reorder of an input, and their ratio (above 1: this backend's kernel is
+faster). The last line is the geometric mean of the ratios with its 95 % interval over shapes, and
+the least.
 """
 
 import argparse
@@ -75,7 +77,7 @@ BATCHES = (1, 8)
 
 
 def model(folder: Path, kind: Kind, images, channels, filters, side, window, stride) -> Path:
-    """Where it is no first layer, with a pointwise one in front, which makes bf16; a mean behind."""
+    """A mean behind the layer; in front of all but a first one, a pointwise one makes bf16."""
     draw = np.random.default_rng(0)
     results, seen = (filters, channels) if filters else (channels, 1)
     weights = {

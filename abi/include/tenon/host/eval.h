@@ -34,9 +34,9 @@ typedef struct tn_host_eval {
    * another. [serial] */
   tn_status*(TN_CALL* state_set)(tn_plan*, tn_str name, const DLTensor*);
   tn_status*(TN_CALL* state_get)(tn_plan*, tn_str name, DLTensor* out); /* Errors: as state_set. [serial] */
-  /* JSON: {"backends": ids, and of the shapes last used "partitions": [{"backend", "nodes", ...}],
-   * "fallback_nodes": [{"node", "op", "why"}], "arena_bytes", "copies_per_run"}. Errors: any of the
-   * sink's. [any] */
+  /* JSON: {"backends": ids, "devices": theirs, and of the shapes last used "partitions": [{"backend",
+   * "nodes", ...}], "fallback_nodes": [{"node", "op", "why"}], "arena_bytes", "copies_per_run"}. Errors:
+   * any of the sink's. [any] */
   tn_status*(TN_CALL* describe)(tn_plan*, const tn_sink*);
   /* Runs once and reports time per layer: JSON array of {"name", "op", "backend", "kernel", "ns",
    * "flops", "bytes"}. Errors: as run; any of the sink's. [any] */

@@ -21,8 +21,8 @@ typedef struct tn_claims { /* FROZEN */
 typedef struct tn_backend {
   uint32_t struct_size;
   uint32_t revision;
-  /* JSON array of {"id", "type": DLPack device type, "name", "memory_bytes"}. An entry with "why" is
-   * no device to run on, and says why and what to do; no entry without: nothing to run on. [any] */
+  /* JSON array of {"id", "type": DLPack's, "name", "memory_bytes", "precisions": computed in, optional}. An
+   * entry with "why" is no device, and says why and what to do; no entry without: nothing to run on. [any] */
   tn_status*(TN_CALL* devices)(void*, const tn_sink*);
 
   /* Memory and order; NULL where the device is the CPU, which finishes before it returns. A stream

@@ -140,10 +140,10 @@ class LineGroups {
     const __m512i first = _mm512_inserti64x4(_mm512_castsi256_si512(planes[0]), planes[1], 1);
     const __m512i last = _mm512_inserti64x4(_mm512_castsi256_si512(planes[2]), planes[3], 1);
     // Word i of each of the four planes: of pixel 0 the numbers 0, 16, 32 and 48 of both registers.
-    const __m512i order = _mm512_add_epi64(
-        _mm512_set1_epi64(0x0030002000100000),
-        _mm512_mullo_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7),
-                           _mm512_set1_epi64(0x0001000100010001)));
+    const __m512i order =
+        _mm512_add_epi64(_mm512_set1_epi64(0x0030002000100000),
+                         _mm512_mullo_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7),
+                                            _mm512_set1_epi64(0x0001000100010001)));
     const __m512i behind = _mm512_add_epi16(order, _mm512_set1_epi16(8));
     return {_mm512_permutex2var_epi16(first, order, last),
             _mm512_permutex2var_epi16(first, behind, last)};

@@ -138,6 +138,12 @@ class Plan {
   }
   // The id of the backend that is asked first.
   std::string backend() const { return describe().at("backends").at(0); }
+  // In which of its precisions that backend computes on its device: all where it does not say.
+  std::vector<std::string> native_precisions() const {
+    const Json described = describe();
+    const std::vector<std::string> all = precisions_of(*session(), described["backends"][0]);
+    return described["devices"][0].value("precisions", all);
+  }
   // State by the name of its input: zeros before the first run.
   void set_state(const std::string& name, const Tensor& value) const {
     NamedInputs::check_port(state(name), value);

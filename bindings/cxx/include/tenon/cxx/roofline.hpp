@@ -27,16 +27,18 @@ inline double number_of(const Json& layer, const char* key) {
 constexpr int64_t kPeakProduct = 1024;  // rows and columns
 
 // The best rate of `key` in any layer over several runs.
-inline double best_rate(const Model& model, const RunChoice& run, const char* key) {
+inline double best_rate(const Plan& plan, const Model& model, const char* key) {
   constexpr int kRuns = 8;
   const std::vector<Tensor> inputs = sample_inputs(model, {});
-  const Plan plan(model, compile_options(*model.session(), run));
   plan.prepare(inputs);
   double best = 0;
   for (int i = 0; i < kRuns; ++i)
     for (const Json& layer : plan.profile(inputs))
       best = std::max(best, number_of(layer, key) / std::max(number_of(layer, "ns"), 1.0));
   return best;
+}
+inline double best_rate(const Model& model, const RunChoice& run, const char* key) {
+  return best_rate(Plan(model, compile_options(*model.session(), run)), model, key);
 }
 
 // A product that is large enough to be bound by arithmetic, of weights that are known.
@@ -80,20 +82,23 @@ inline Model peak_stream(const SessionPtr& session, uint64_t bytes) {
 
 }  // namespace detail
 
-// run: a backend by name, threads, and the precision that layers run in. Products of fp32, of that
-// precision and of int8: one that nobody asked for may be one that this CPU does not have.
+// run: a backend by name, and threads. Products in each precision that its device computes in.
 // Takes a second or so.
 inline MachinePeaks machine_peaks(const SessionPtr& session, RunChoice run) {
   constexpr uint64_t kLeastBytes = uint64_t{256} << 10;
   constexpr uint64_t kMostBytes = uint64_t{256} << 20;
   MachinePeaks peaks;
   const Model product = detail::peak_product(session);
-  const RunChoice asked = run;
   run.precision.clear();  // fp32; some have no such option
-  peaks.flops["fp32"] = detail::best_rate(product, run, "flops");
-  if (!asked.precision.empty() && asked.precision != "fp32")
-    peaks.flops[asked.precision] = detail::best_rate(product, asked, "flops");
+  const Plan single(product, compile_options(*session, run));
+  peaks.flops["fp32"] = detail::best_rate(single, product, "flops");
   peaks.flops["int8"] = detail::best_rate(detail::peak_product_int8(session), run, "flops");
+  for (const std::string& precision : single.native_precisions()) {
+    if (peaks.flops.contains(precision)) continue;
+    RunChoice in_precision = run;
+    in_precision.precision = precision;
+    peaks.flops[precision] = detail::best_rate(product, in_precision, "flops");
+  }
   double best = 0;
   for (uint64_t bytes = kMostBytes; bytes >= kLeastBytes; bytes /= 8) {
     // Half of them are read and half are written. A smaller set is no slower: what is measured less
