@@ -121,12 +121,17 @@ class RowGroup {
       if (inside == part_of_value_.end()) {
         if (input == kNone || !is_readable(input)) return std::nullopt;
         if (part == Part::kOfRows && graph_.values[input].dims == dims_) return std::nullopt;
-      } else if (part == Part::kBefore && inside->second != Part::kBefore) {
-        part = Part::kAfter;
+      } else {
+        if (!broadcasts_as_row(inside->second, input)) return std::nullopt;
+        if (part == Part::kBefore && inside->second != Part::kBefore) part = Part::kAfter;
       }
     }
     const bool reads_again = part == Part::kOfRows || part == Part::kAfter;
     return reads_again && shape_.is_only_reduced ? std::nullopt : std::optional(part);
+  }
+  // A reduction that dropped its axes has no number for each row where others read it.
+  bool broadcasts_as_row(Part made_in, int value) const {
+    return made_in != Part::kReduction || graph_.values[value].dims == shape_.row_dims;
   }
   bool reduces_rows(const Node& node) {
     const int operand = node.inputs[0];

@@ -95,6 +95,18 @@ TEST_F(Rows, ReadWhatIsBroadcastAlongOuterAxes) {
   }
 }
 
+// Without its axis, the result of a square matrix is one number for each column.
+TEST_F(Rows, AreNotReadWithWhatBelongsToColumns) {
+  expect_same(R"(graph {
+    input %x: f32[80, 80]
+    constant %axes: i64[1] = [1]
+    %e: f32[80, 80] = Exp(%x) @exp
+    %r: f32[80] = ReduceMax(%e, %axes) {keepdims = 0} @max
+    %y: f32[80, 80] = Sub(%e, %r) @sub
+    output y = %y
+  })");
+}
+
 TEST_F(Rows, OfFewElementsAreReducedFromMemory) {
   const std::string text = R"(graph {
     input %x: f32[10, 40]
