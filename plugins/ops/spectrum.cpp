@@ -38,9 +38,13 @@ Signal transform(const Signal& x, double sign) {
     }
     return out;
   }
+  Signal turns(x.size());
+  for (int64_t k = 0; k < n; ++k)
+    turns[static_cast<size_t>(k)] = turn(sign, k, n);
   for (int64_t k = 0; k < n; ++k)
     for (int64_t t = 0; t < n; ++t)
-      out[static_cast<size_t>(k)] += x[static_cast<size_t>(t)] * turn(sign, k * t % n, n);
+      out[static_cast<size_t>(k)] +=
+          x[static_cast<size_t>(t)] * turns[static_cast<size_t>(k * t % n)];
   return out;
 }
 
