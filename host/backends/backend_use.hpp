@@ -27,7 +27,7 @@ struct BackendUse {
   const tn_backend* table = nullptr;
   void* self = nullptr;
   Ref<tn_options> options;
-  int32_t device = 0;  // index in devices()
+  int32_t device = 0;    // index in devices()
   nlohmann::json about;  // what devices() says of it
   DLDevice dl{kDLCPU, 0};
   bool own_memory = false;   // its tensors live elsewhere: inputs and outputs are copied
