@@ -3,6 +3,7 @@
 #include "spectrum.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numbers>
 
@@ -22,29 +23,58 @@ Complex turn(double sign, int64_t k, int64_t n) {
                     sign * 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n));
 }
 
-// Cooley and Tukey (1965) while the length halves, then by the definition.
-Signal transform(const Signal& x, double sign) {
+namespace {
+
+Signal by_definition(const Signal& x, double sign) {
   auto n = static_cast<int64_t>(x.size());
-  Signal out(x.size());
-  if (n % 2 == 0 && n > 0) {
-    Signal even, odd;
-    for (size_t i = 0; i < x.size(); ++i)
-      (i % 2 ? odd : even).push_back(x[i]);
-    even = transform(even, sign), odd = transform(odd, sign);
-    for (int64_t k = 0; k < n / 2; ++k) {
-      Complex twiddled = turn(sign, k, n) * odd[static_cast<size_t>(k)];
-      out[static_cast<size_t>(k)] = even[static_cast<size_t>(k)] + twiddled;
-      out[static_cast<size_t>(k + n / 2)] = even[static_cast<size_t>(k)] - twiddled;
-    }
-    return out;
-  }
-  Signal turns(x.size());
+  Signal turns(x.size()), out(x.size());
   for (int64_t k = 0; k < n; ++k)
     turns[static_cast<size_t>(k)] = turn(sign, k, n);
   for (int64_t k = 0; k < n; ++k)
     for (int64_t t = 0; t < n; ++t)
       out[static_cast<size_t>(k)] +=
           x[static_cast<size_t>(t)] * turns[static_cast<size_t>(k * t % n)];
+  return out;
+}
+
+// Bluestein (1970): as 2kt = k^2 + t^2 - (k - t)^2, it is a convolution with a chirp, which goes by
+// transforms whose length is a power of two.
+Signal by_chirp(const Signal& x, double sign) {
+  const auto n = static_cast<int64_t>(x.size());
+  const size_t padded = std::bit_ceil(2 * x.size() - 1);
+  Signal chirp(x.size()), signal(padded), kernel(padded);
+  for (int64_t i = 0; i < n; ++i) {
+    const auto at = static_cast<size_t>(i);
+    chirp[at] = turn(sign, i * i % (2 * n), 2 * n);
+    signal[at] = x[at] * chirp[at];
+    kernel[at] = kernel[(padded - at) % padded] = std::conj(chirp[at]);
+  }
+  Signal product = transform(signal, -1);
+  kernel = transform(kernel, -1);
+  for (size_t i = 0; i < padded; ++i)
+    product[i] *= kernel[i];
+  product = transform(product, 1);
+  for (size_t i = 0; i < x.size(); ++i)
+    chirp[i] *= product[i] / static_cast<double>(padded);
+  return chirp;
+}
+
+}  // namespace
+
+// Cooley and Tukey (1965) while the length halves.
+Signal transform(const Signal& x, double sign) {
+  constexpr size_t kShort = 256;
+  auto n = static_cast<int64_t>(x.size());
+  if (n % 2 != 0 || n == 0) return x.size() > kShort ? by_chirp(x, sign) : by_definition(x, sign);
+  Signal even, odd, out(x.size());
+  for (size_t i = 0; i < x.size(); ++i)
+    (i % 2 ? odd : even).push_back(x[i]);
+  even = transform(even, sign), odd = transform(odd, sign);
+  for (int64_t k = 0; k < n / 2; ++k) {
+    Complex twiddled = turn(sign, k, n) * odd[static_cast<size_t>(k)];
+    out[static_cast<size_t>(k)] = even[static_cast<size_t>(k)] + twiddled;
+    out[static_cast<size_t>(k + n / 2)] = even[static_cast<size_t>(k)] - twiddled;
+  }
   return out;
 }
 

@@ -37,6 +37,15 @@ def test_transforms_are_numpys(n, dtype):
     expect_near(tn.fft.irfft(half, n=n), np.fft.irfft(complex_of(half), n=n), dtype)
 
 
+@pytest.mark.parametrize("n", [1, 255, 257, 514, 4099])
+def test_the_plain_kernel_is_numpys(n):
+    z = rng.standard_normal((2, n, 2))
+    wanted = np.fft.fft(complex_of(z))
+    got = tn.jit(tn.fft.fft, backend="reference")(z)
+    expect_near(got, pairs_of(wanted), "float64")
+    expect_near(tn.jit(tn.fft.ifft, backend="reference")(pairs_of(wanted)), z, "float64")
+
+
 @pytest.mark.parametrize("n", [500, 509])
 @pytest.mark.parametrize("given", [300, 700])
 def test_signals_are_cut_and_filled(n, given):
