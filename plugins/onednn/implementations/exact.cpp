@@ -44,11 +44,7 @@ std::vector<tn_expr_node> program_of(const Node& node) {
 
 // How an input lies over the dimensions of the result.
 kernels::ExactEdge edge_of(const View& view, const Dims& dims) {
-  Dims strides(dims.size(), 0);
-  const size_t shift = dims.size() - view.dims.size();
-  for (size_t i = 0; i < view.dims.size(); ++i)
-    strides[i + shift] = view.dims[i] == 1 ? 0 : view.strides[i];
-  return {view.type, strides};
+  return {view.type, broadcast_strides(view, dims)};
 }
 
 // A constant of one number, which is part of the program; integers as far as f64 has all of them.

@@ -7,6 +7,7 @@
 
 #include "channel_moves.hpp"
 #include "dense.hpp"
+#include "lowering/element_places.hpp"
 #include "shape_guard.hpp"
 #include "slice_any.hpp"
 
@@ -165,23 +166,7 @@ void lower_slice(Lowering& lowering, int index) {
   if (!is_slice_view(lowering.graph(), node)) return lower_slice_any(lowering, index);
   View view = lowering.view(node.inputs[0]);
   if (view.channels != nullptr) view = lowering.dequantized_constant(view);
-  Dims starts = lowering.constant_integers(node.inputs[1]);
-  Dims axes(starts.size());
-  std::iota(axes.begin(), axes.end(), 0);
-  if (node.input(3) != kNone) axes = lowering.constant_integers(node.inputs[3]);
-  Dims steps(starts.size(), 1);
-  if (node.input(4) != kNone) steps = lowering.constant_integers(node.inputs[4]);
-  for (size_t i = 0; i < starts.size(); ++i) {
-    size_t axis = static_cast<size_t>(axes[i] < 0 ? axes[i] + static_cast<int64_t>(view.dims.size())
-                                                  : axes[i]);
-    int64_t extent = view.dims[axis];
-    int64_t start = starts[i] < 0 ? starts[i] + extent : starts[i];
-    start = std::clamp<int64_t>(start, 0, extent);
-    view.offset += start * view.strides[axis];
-    // Where a step leads past the end there is one entry, and no stride to speak of.
-    view.strides[axis] *= std::clamp(steps[i], -extent - 1, extent + 1);
-  }
-  view.dims = lowering.graph().values[node.outputs[0]].dims;
+  view = sliced(lowering, node, std::move(view));
   if (interleaves(view)) view = dense_copy(lowering, node.name, view, row_major_strides(view.dims));
   lowering.set_view(node.outputs[0], view);
 }
@@ -234,11 +219,7 @@ void lower_expand(Lowering& lowering, int index) {
   View from = view;
   from.quant = {};
   from.dims = dims;
-  from.strides.assign(dims.size(), 0);
-  size_t shift = dims.size() - view.dims.size();
-  for (size_t i = 0; i < view.dims.size(); ++i) {
-    from.strides[i + shift] = view.dims[i] == 1 ? 0 : view.strides[i];
-  }
+  from.strides = broadcast_strides(view, dims);
   View to{.type = view.type, .dims = dims, .strides = row_major_strides(dims), .quant = view.quant};
   to.buffer = lowering.scratch(to.bytes());
   View target = to;

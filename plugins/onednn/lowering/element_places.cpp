@@ -11,25 +11,6 @@ namespace {
 constexpr std::string_view kKeepOrder[] = {"Reshape", "Squeeze", "Unsqueeze", "Flatten",
                                            "Identity"};
 
-Places sliced_places(const Lowering& lowering, const Node& node) {
-  const Dims& from = lowering.graph().values[node.inputs[0]].dims;
-  const Dims starts = lowering.constant_integers(node.inputs[1]);
-  Dims axes(starts.size()), steps(starts.size(), 1), strides = row_major_strides(from);
-  std::iota(axes.begin(), axes.end(), 0);
-  if (node.input(3) != kNone) axes = lowering.constant_integers(node.inputs[3]);
-  if (node.input(4) != kNone) steps = lowering.constant_integers(node.inputs[4]);
-  int64_t offset = 0;
-  for (size_t i = 0; i < starts.size(); ++i) {
-    const auto axis = static_cast<size_t>(positive_axis(axes[i], from.size()));
-    const int64_t size = from[axis];
-    const int64_t start = starts[i] < 0 ? starts[i] + size : starts[i];
-    offset += std::clamp<int64_t>(start, 0, steps[i] < 0 ? size - 1 : size) * strides[axis];
-    // Where a step leads past the end there is one entry, and no stride to speak of.
-    strides[axis] *= std::clamp(steps[i], -size - 1, size + 1);
-  }
-  return strided_places(lowering.graph().values[node.outputs[0]].dims, strides, offset);
-}
-
 Places transposed_places(const Dims& from, const Dims& to, const Dims& perm) {
   const Dims before = row_major_strides(from);
   Dims strides;
@@ -72,6 +53,25 @@ std::optional<Places> padded_places(const Lowering& lowering, const Node& node) 
 
 }  // namespace
 
+View sliced(const Lowering& lowering, const Node& node, View view) {
+  const Dims starts = lowering.constant_integers(node.inputs[1]);
+  Dims axes(starts.size()), steps(starts.size(), 1);
+  std::iota(axes.begin(), axes.end(), 0);
+  if (node.input(3) != kNone) axes = lowering.constant_integers(node.inputs[3]);
+  if (node.input(4) != kNone) steps = lowering.constant_integers(node.inputs[4]);
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const auto axis = static_cast<size_t>(positive_axis(axes[i], view.dims.size()));
+    const int64_t extent = view.dims[axis];
+    const int64_t start = starts[i] < 0 ? starts[i] + extent : starts[i];
+    view.offset +=
+        std::clamp<int64_t>(start, 0, steps[i] < 0 ? extent - 1 : extent) * view.strides[axis];
+    // Where a step leads past the end there is one entry, and no stride to speak of.
+    view.strides[axis] *= std::clamp(steps[i], -extent - 1, extent + 1);
+  }
+  view.dims = lowering.graph().values[node.outputs[0]].dims;
+  return view;
+}
+
 Places strided_places(const Dims& dims, const Dims& strides, int64_t offset) {
   Places found;
   Dims at(dims.size(), 0);
@@ -87,12 +87,8 @@ Places strided_places(const Dims& dims, const Dims& strides, int64_t offset) {
 }
 
 Places broadcast_places(const Dims& from, const Dims& to) {
-  const size_t shift = to.size() - from.size();
-  const Dims own = row_major_strides(from);
-  Dims strides(to.size(), 0);
-  for (size_t i = 0; i < from.size(); ++i)
-    if (from[i] != 1) strides[i + shift] = own[i];
-  return strided_places(to, strides);
+  const View view{.dims = from, .strides = row_major_strides(from)};
+  return strided_places(to, broadcast_strides(view, to));
 }
 
 std::optional<Places> moved_places(const Lowering& lowering, const Node& node, size_t output) {
@@ -106,7 +102,10 @@ std::optional<Places> moved_places(const Lowering& lowering, const Node& node, s
   const Dims& to = graph.values[node.outputs[0]].dims;
   if (node.op == "Split") return split_places(graph, node, output);
   if (node.outputs.size() != 1) return {};
-  if (node.op == "Slice") return sliced_places(lowering, node);
+  if (node.op == "Slice") {
+    const View view = sliced(lowering, node, {.dims = from, .strides = row_major_strides(from)});
+    return strided_places(view.dims, view.strides, view.offset);
+  }
   if (node.op == "Pad") return padded_places(lowering, node);
   if (node.op == "Expand" && backend::broadcasts_to(from, to)) return broadcast_places(from, to);
   if (node.op == "Transpose") {

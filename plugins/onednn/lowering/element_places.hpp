@@ -14,6 +14,9 @@ namespace tenon::onednn {
 using Places = std::vector<size_t>;
 constexpr size_t kFiller = SIZE_MAX;  // of a Pad: the element is no element of the operand
 
+// What a Slice whose parameters are known sees of the view of its first input.
+View sliced(const Lowering& lowering, const Node& node, View view);
+
 // Of elements with these strides.
 Places strided_places(const Dims& dims, const Dims& strides, int64_t offset = 0);
 // Of an operand of `from` that is broadcast to `to`.

@@ -16,15 +16,6 @@ constexpr int kReach = 64;         // nodes looked at behind the first
 constexpr int kSharingReach = 24;  // of them, for what only reads the same operand: see grow
 constexpr size_t kMostNodes = 48;  // of the program before another node is added
 
-Dims broadcast_strides(const View& view, const Dims& dims) {
-  Dims strides(dims.size(), 0);
-  size_t shift = dims.size() - view.dims.size();
-  for (size_t i = 0; i < view.dims.size(); ++i) {
-    strides[i + shift] = view.dims[i] == 1 ? 0 : view.strides[i];
-  }
-  return strides;
-}
-
 // Views of what is at hand are made for a group.
 constexpr std::string_view kViews[] = {"Slice", "Transpose", "Squeeze", "Unsqueeze"};
 
@@ -65,6 +56,17 @@ bool is_pointwise(const Graph& graph, const Node& node) {
     }
   }
   return true;
+}
+
+KernelFunction pointwise_function(std::shared_ptr<const kernels::PointwisePlan> plan,
+                                  size_t n_sources,
+                                  size_t n_targets) {
+  return [plan = std::move(plan), n_sources, n_targets](const kernels::Context& context,
+                                                        void* const* pointers) -> const char* {
+    plan->run(context, std::span<const void* const>(pointers, n_sources),
+              std::span<void* const>(pointers + n_sources, n_targets));
+    return nullptr;
+  };
 }
 
 PointwiseGroup::PointwiseGroup(Lowering& lowering, int first)
@@ -320,16 +322,9 @@ void PointwiseGroup::lower() {
   if (!why.empty()) throw CompileError(name + ": " + why);
   step.kernel = "tenon:pointwise (" + plan->how() + ")";
   step.flops = static_cast<double>(program_.size()) * static_cast<double>(element_count(dims_));
-  size_t n_sources = sources.size();
-  size_t n_targets = targets.size();
   step.pointwise = plan;
-  step.n_sources = n_sources;
-  step.kernel_function = [plan, n_sources, n_targets](const kernels::Context& context,
-                                                      void* const* pointers) -> const char* {
-    plan->run(context, std::span<const void* const>(pointers, n_sources),
-              std::span<void* const>(pointers + n_sources, n_targets));
-    return nullptr;
-  };
+  step.n_sources = sources.size();
+  step.kernel_function = pointwise_function(plan, sources.size(), targets.size());
   lowering_.add_step(std::move(step));
 }
 

@@ -57,6 +57,11 @@ class PointwiseGroup {
   std::vector<Result> results_;
 };
 
+// Of a step whose places are the plan's sources, then its targets.
+KernelFunction pointwise_function(std::shared_ptr<const kernels::PointwisePlan> plan,
+                                  size_t n_sources,
+                                  size_t n_targets);
+
 // Whether the node can be part of a group at all.
 bool is_pointwise(const Graph& graph, const Node& node);
 

@@ -63,12 +63,10 @@ std::optional<RowEdge> RowShape::broadcast_edge(const View& view) const {
   if (last < 1 || dims[static_cast<size_t>(last)] * columns < kLeastBlock ||
       !backend::broadcasts_to(view.dims, dims))
     return std::nullopt;
-  Dims strides(dims.size(), 0), sizes(dims.size(), 1);
-  const Dims own = row_major_strides(view.dims);
-  for (size_t i = 0, at = dims.size() - view.dims.size(); i < view.dims.size(); ++i, ++at) {
-    sizes[at] = view.dims[i];
-    if (sizes[at] != 1) strides[at] = own[i];
-  }
+  const Dims strides = broadcast_strides(view, dims);
+  Dims sizes(dims.size(), 1);
+  std::copy(view.dims.begin(), view.dims.end(),
+            sizes.end() - static_cast<int64_t>(view.dims.size()));
   const auto inner = sizes.end() - n_reduced;
   const bool is_single = std::all_of(inner, sizes.end(), [](int64_t size) { return size == 1; });
   if (!is_single && !std::equal(inner, sizes.end(), dims.end() - n_reduced)) return std::nullopt;

@@ -319,13 +319,7 @@ void ScalarizedGroup::lower() {
       step.places.push_back(place_of(view));
   }
   step.bytes = static_cast<double>(step.places.size() * sizeof(float));
-  step.kernel_function = [plan = plan_, n_sources = sources_.size(), n_targets = targets_.size()](
-                             const kernels::Context& context,
-                             void* const* pointers) -> const char* {
-    plan->run(context, std::span<const void* const>(pointers, n_sources),
-              std::span<void* const>(pointers + n_sources, n_targets));
-    return nullptr;
-  };
+  step.kernel_function = pointwise_function(plan_, sources_.size(), targets_.size());
   lowering_.add_step(std::move(step));
 }
 

@@ -51,6 +51,14 @@ bool same_strides(const Dims& dims, const Dims& a, const Dims& b) {
   return true;
 }
 
+Dims broadcast_strides(const View& view, const Dims& dims) {
+  Dims strides(dims.size(), 0);
+  const size_t shift = dims.size() - view.dims.size();
+  for (size_t i = 0; i < view.dims.size(); ++i)
+    strides[i + shift] = view.dims[i] == 1 ? 0 : view.strides[i];
+  return strides;
+}
+
 View transposed(const View& view) {
   View result = view;
   size_t rank = view.dims.size();

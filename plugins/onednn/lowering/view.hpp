@@ -42,6 +42,8 @@ Dims channels_last_strides(const Dims& dims);
 Dims dense_strides_like(const Dims& dims, const Dims& like);
 // Equal where it matters: axes of extent 1 may have any stride.
 bool same_strides(const Dims& dims, const Dims& a, const Dims& b);
+// Strides over `dims`, to which the view is broadcast.
+Dims broadcast_strides(const View& view, const Dims& dims);
 // The same elements with the last two axes swapped.
 View transposed(const View& view);
 bool is_row_major(const View& view);
