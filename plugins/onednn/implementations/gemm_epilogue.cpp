@@ -260,4 +260,27 @@ std::vector<Place> bind(Lowering& lowering, const GemmEpilogue& finish) {
   return places;
 }
 
+int result_memory(Lowering& lowering,
+                  const GemmEpilogue& finish,
+                  const std::vector<Place>& others,
+                  const View& src,
+                  const View& dst) {
+  for (size_t i = 0; i < others.size(); ++i) {
+    const GemmOperand& other = finish.others[i];
+    const bool is_whole = finish.ops[i].row_stride != 0 && other.view.dims == dst.dims;
+    if (finish.ops[i].kind != Op::Kind::kAdd || !is_whole) continue;
+    View summand = other.view;
+    summand.buffer = others[i].buffer;
+    summand.offset = others[i].offset;
+    std::vector<Place> also_read = others;
+    also_read[i] = place_of(src);
+    const std::vector<EpilogueNode>& nodes = finish.epilogue.ops;
+    const auto node = std::find_if(nodes.begin(), nodes.end(), [&](const EpilogueNode& op) {
+      return op.other == other.value;
+    });
+    if (lowering.may_overwrite(summand, dst, node->node, also_read)) return summand.buffer;
+  }
+  return lowering.scratch(dst.bytes());
+}
+
 }  // namespace tenon::onednn

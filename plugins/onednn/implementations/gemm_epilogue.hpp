@@ -72,5 +72,12 @@ class BoundOps {
 };
 // Where the others lie, by op; may add steps that bring them into the result's layout.
 std::vector<Place> bind(Lowering& lowering, const GemmEpilogue& finish);
+// Memory for a result whose kernel reads each element of the others before it stores that element:
+// the memory of a summand that lies as the result does, where nothing else needs it, or new memory.
+int result_memory(Lowering& lowering,
+                  const GemmEpilogue& finish,
+                  const std::vector<Place>& others,
+                  const View& src,
+                  const View& dst);
 
 }  // namespace tenon::onednn

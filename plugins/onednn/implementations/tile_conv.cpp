@@ -40,6 +40,11 @@ Offer offer(const ConvSite& site, const Start& begun, Build build) {
       [&site, type = begun.type, step, finish, build] { build(site, type, step, finish); });
 }
 
+bool sees_one_pixel(const GemmStep& step) {
+  const kernels::ConvWindows& w = step.args.a.windows;
+  return w.window_height * w.window_width == 1;
+}
+
 // Windows are gathered row by row, which takes as long as many products: it is worth it in front of
 // enough columns, where the windows see one pixel of enough channels, or in a first layer, for
 // which oneDNN wants a layout of its own. Measured over 24 geometries (tests/bench/README.md).
@@ -50,8 +55,7 @@ std::string why_not_gather(const GemmStep& step, ElementType type) {
   if (type == ElementType::kBf16) return "windows in bf16";
   if (step.args.n < kLeastColumns) return "windows in front of fewer than 64 columns";
   if (step.args.k > kernels::kMostTileTail) return "windows of more than 2048 bytes";
-  const bool sees_one_pixel = w.window_height * w.window_width == 1;
-  if (sees_one_pixel)
+  if (sees_one_pixel(step))
     return w.channels >= kManyChannels ? "" : "windows of one pixel with fewer than 64 channels";
   const bool is_first = w.channels <= kFewChannels && w.window_height <= kMostLines;
   return is_first ? "" : "windows of many pixels behind the first layer, or of more than 5 lines";
@@ -138,6 +142,8 @@ std::string why_not_taps(const Start& begun) {
   const GemmStep& step = begun.step;
   if (!step.args.a.has_windows) return "windows of one pixel each";
   if (step.args.n < kernels::kTilePanel) return "fewer than 32 columns";
+  if (sees_one_pixel(step) && why_not_gather(step, begun.type).empty())
+    return "windows of one pixel, which are gathered faster";
   if (begun.type == ElementType::kBf16 && !is_fast_in_bf16(step))
     return "in bf16, one pixel or more than 9, fewer than 64 channels or unfit columns";
   if (!kernels::takes_tile_taps(taps_of(step, begun.type)))
@@ -163,6 +169,7 @@ Offer offer_tile_planes(const ConvSite& site) {
 }
 
 // Measured over 27 geometries in int8: 1.0x to 2.6x as fast as oneDNN (tests/bench/README.md).
+// Windows of one pixel take 1.3x as long as gathered, over 390 shapes with strides of 2 and 3.
 Offer offer_tile_taps(const ConvSite& site) {
   const Start begun = start(site);
   if (!begun.why_not.empty()) return refused(begun.why_not);

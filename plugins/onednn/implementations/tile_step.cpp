@@ -43,7 +43,7 @@ class StepBuilder {
              .dims = lowering_.graph().values[epilogue.result].dims,
              .strides = step_.dst_strides};
     others_ = bind(lowering_, finish_);
-    dst.buffer = lowering_.scratch(dst.bytes());
+    dst.buffer = memory_of(dst);
     // Planes of f32 are rounded as they are read.
     args_.type = step_.src.type == ElementType::kF32 ? ElementType::kBf16 : step_.src.type;
     args_.m = step_.args.m;
@@ -63,6 +63,12 @@ class StepBuilder {
 
  private:
   bool has_integers() const { return args_.type != ElementType::kBf16; }
+
+  // Rows of taps write over the rows behind them before these have their sums.
+  int memory_of(const View& dst) {
+    if (args_.row == kernels::TileRow::kTaps) return lowering_.scratch(dst.bytes());
+    return result_memory(lowering_, finish_, others_, step_.src, dst);
+  }
 
   void emit(const View& dst) {
     const int64_t padded = kernels::tile_columns(args_.n);

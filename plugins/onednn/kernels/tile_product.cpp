@@ -16,6 +16,8 @@ constexpr int64_t kUnitRowBytes = 576 << 10;
 constexpr int64_t kUnitPanelBytes = 1152 << 10;
 constexpr int64_t kTapPanelBytes = 576 << 10;  // of a unit that has planes beside them
 constexpr int64_t kUnits = 8;                  // of work at least, so that threads end together
+constexpr int64_t kLeastBlocks = 4;            // of rows of a unit
+constexpr int64_t kLeastWindowPanels = 8;      // of a unit that gathers its rows
 constexpr int64_t kGroupRows = 4;              // units of rows that go through the same panels
 constexpr int64_t kLeastLines = 4;  // of a unit, which first makes the lines that they share
 constexpr int64_t kGrainProducts = 1 << 23;  // some 10 us of one thread
@@ -34,10 +36,12 @@ bool request_tiles() {
 }
 
 struct Cutting {
-  int64_t rows = 0;     // of a unit, whole blocks but for the last one
-  int64_t n_rows = 0;   // units side by side
-  int64_t panels = 0;   // of a unit
-  int64_t n_parts = 0;  // of the panels
+  int64_t n_blocks = 0;  // of rows
+  int64_t n_rows = 0;    // units side by side, which differ by a block at most
+  int64_t panels = 0;    // of a unit
+  int64_t n_parts = 0;   // of the panels
+
+  int64_t first_row(int64_t unit) const { return unit * n_blocks / n_rows * kTileRows; }
 };
 
 constexpr int64_t parts(int64_t n, int64_t size) {
@@ -47,14 +51,16 @@ constexpr int64_t parts(int64_t n, int64_t size) {
 Cutting cut(const TileProductArgs& args) {
   Cutting made;
   const int64_t row_bytes = tile_depth_bytes(args.type, args.k);
-  const int64_t fits = std::max<int64_t>(1, kUnitRowBytes / row_bytes / kTileRows) * kTileRows;
-  const int64_t even = parts(parts(args.m, kUnits), kTileRows) * kTileRows;
-  made.rows = std::min(fits, std::max<int64_t>(even, 4 * kTileRows));
-  made.n_rows = parts(args.m, made.rows);
+  const int64_t fits = std::max<int64_t>(1, kUnitRowBytes / row_bytes / kTileRows);
+  made.n_blocks = parts(args.m, kTileRows);
+  made.n_rows = std::max(parts(made.n_blocks, fits),
+                         std::min(kUnits, parts(made.n_blocks, kLeastBlocks)));
   const int64_t panels = parts(args.n, kTilePanel);
   int64_t most = std::max<int64_t>(1, kUnitPanelBytes / row_bytes / kTilePanel);
   if (row_bytes > kTilePiece) most = std::min(most, kTileUnitPanels);
-  const int64_t n_parts = std::max(parts(kUnits, made.n_rows), parts(panels, most));
+  const int64_t least = args.row == TileRow::kWindow ? kLeastWindowPanels : 1;
+  const int64_t wanted = std::min(parts(kUnits, made.n_rows), std::max<int64_t>(1, panels / least));
+  const int64_t n_parts = std::max(wanted, parts(panels, most));
   made.panels = parts(panels, n_parts);
   made.n_parts = parts(panels, made.panels);
   return made;
@@ -67,10 +73,11 @@ TileUnit unit_of(const TileProductArgs& args, const Cutting& cutting, int64_t un
   const int64_t first = unit / in_group * kGroupRows;
   const int64_t n_rows = std::min(kGroupRows, cutting.n_rows - first);
   const int64_t at = unit % in_group;
-  const int64_t row = (first + at % n_rows) * cutting.rows;
+  const int64_t part = first + at % n_rows;
+  const int64_t row = cutting.first_row(part);
   const int64_t panel = at / n_rows * cutting.panels;
   return {.row = row,
-          .n_rows = std::min(cutting.rows, args.m - row),
+          .n_rows = std::min(cutting.first_row(part + 1), args.m) - row,
           .panel = panel,
           .n_panels = std::min(cutting.panels, parts(args.n, kTilePanel) - panel),
           .depth = tile_depth_bytes(args.type, args.k)};
@@ -240,7 +247,8 @@ void tile_product(const Context& context, const TileProductArgs& args) {
   if (args.row == TileRow::kLines) return multiply_lines(context, args);
   if (args.row == TileRow::kTaps) return multiply_taps(context, args);
   const Cutting cutting = cut(args);
-  const int64_t products = cutting.rows * cutting.panels * kTilePanel * args.k;
+  const int64_t rows = parts(cutting.n_blocks, cutting.n_rows) * kTileRows;
+  const int64_t products = rows * cutting.panels * kTilePanel * args.k;
   auto run = [&](int64_t lo, int64_t hi) {
     for (int64_t unit = lo; unit < hi; ++unit)
       amx::tile_unit(args, unit_of(args, cutting, unit));

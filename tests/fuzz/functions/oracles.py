@@ -63,7 +63,7 @@ def weighted_sum(lib: Any, outputs: Any) -> Any:
 def noise_for(case: Case, random: np.random.Generator, times: float, plus: float) -> Noise:
     """What shakes the numbers of each step: each is multiplied by up to 1 + `times`, and up to
     `plus` of the largest is added. Inputs are exact: only with `plus` are they moved too, off the
-    kinks where the slope is a matter of choice (that of abs at 0 is 0 in Tenon, 1 in JAX)."""
+    kinks where the slope is a matter of choice."""
     values = values_of(NUMPY, case.program, case.inputs)
     noise: Noise = {}
     for step in case.program.steps:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and products in bf16 by plain loops in f64: which ones AMX tiles and the depthwise
-// kernel take, and what follows them.
+// Convolutions and products in bf16, and residuals in int8, by plain loops in f64: which ones AMX
+// tiles and the depthwise kernel take, and what follows them.
 
 #include <algorithm>
 #include <cmath>
@@ -17,10 +17,19 @@ namespace {
 
 struct Made {
   std::vector<std::string> kernels;
-  double error = 0;  // relative to the largest magnitude
+  double error = 0;    // relative to the largest magnitude
+  int n_in_place = 0;  // steps on tiles that write over an operand of their epilogue
 };
 
-Made run_in_bf16(const Graph& graph) {
+bool is_in_place(const Step& step) {
+  constexpr size_t kResult = 1, kFirstOperand = 6;
+  if (!std::string(step.kernel).starts_with("tenon:amx")) return false;
+  return std::any_of(
+      step.places.begin() + kFirstOperand, step.places.end(),
+      [&](const Place& operand) { return operand.buffer == step.places[kResult].buffer; });
+}
+
+Made run_graph(const Graph& graph, bool bf16) {
   const auto count = static_cast<size_t>(graph.values[graph.inputs[0]].count());
   std::mt19937 random(5);
   std::uniform_real_distribution<float> uniform(-1, 1);
@@ -29,14 +38,16 @@ Made run_in_bf16(const Graph& graph) {
   const int output = graph.outputs[0];
   std::vector<float> got(static_cast<size_t>(graph.values[output].count()), -99.0F);
   WeightStore store;
-  Executable exe(graph, {.bf16 = true, .threads = 2}, store);
+  Executable exe(graph, {.bf16 = bf16, .threads = 2}, store);
   const std::vector<const void*> in = {x.data()};
   const std::vector<void*> out = {got.data()};
   std::shared_ptr<void> workspace = aligned_bytes(exe.workspace_bytes());
   EXPECT_EQ(exe.run({.inputs = in, .outputs = out, .workspace = workspace.get()}), nullptr);
   Made made;
-  for (const Step& step : exe.plan().steps)
+  for (const Step& step : exe.plan().steps) {
     made.kernels.emplace_back(step.kernel);
+    made.n_in_place += is_in_place(step) ? 1 : 0;
+  }
   const auto values = plain_eval(graph, {{x.begin(), x.end()}});
   const std::vector<double>& want = values[static_cast<size_t>(output)];
   double most = 1e-6;
@@ -46,6 +57,10 @@ Made run_in_bf16(const Graph& graph) {
   }
   made.error /= most;
   return made;
+}
+
+Made run_in_bf16(const Graph& graph) {
+  return run_graph(graph, true);
 }
 
 struct Case {
@@ -139,6 +154,33 @@ TEST(Bf16Product, OfShortRowsIsOnTiles) {
     const int expected = depth > 1536 ? 1 : 2;  // the first one always has short rows
     EXPECT_EQ(on_tiles, tenon::test::has_tiles() ? expected : 0) << "depth " << depth;
   }
+}
+
+// A convolution of `kernel` and a residual that something else may read behind it.
+Made run_residual(int64_t kernel, bool is_read_later) {
+  GraphBuilder b(15, true);
+  const int x = b.stored(b.input("x", {2, 16, 13, 11}), 0.008F, 128);
+  const int a = b.stored(b.relu(b.conv(x, 64, 1, 1)), 0.02F, 0);
+  const int y = b.stored(b.relu(b.conv(a, 64, 1, 1)), 0.02F, 0);
+  const int z = b.stored(b.relu(b.add(b.conv(y, 64, kernel, 1), a)), 0.03F, 0);
+  b.output(b.conv(is_read_later ? b.add(z, a) : z, 32, 1, 1));
+  b.graph.finish();
+  return run_graph(b.graph, false);
+}
+
+TEST(Int8Residual, IsOverwrittenWhereNothingElseReadsIt) {
+  const int expected = tenon::test::has_tiles() ? 1 : 0;
+  EXPECT_LT(run_residual(1, false).error, 2e-2);
+  EXPECT_EQ(run_residual(1, false).n_in_place, expected);
+  EXPECT_LT(run_residual(1, true).error, 2e-2);
+  EXPECT_EQ(run_residual(1, true).n_in_place, 0);
+}
+
+// The kernel writes over rows behind a line before it has their sums.
+TEST(Int8Residual, OfAWindowIsNotOverwritten) {
+  const Made made = run_residual(3, false);
+  EXPECT_LT(made.error, 2e-2);
+  EXPECT_EQ(made.n_in_place, 0);
 }
 
 }  // namespace

@@ -197,6 +197,8 @@ class PanelEnding {
       }
       *next_from += rows * from_stride;
       *next_to += rows * stride;
+      // Two pointers in one vector register would take the place of sums in its units.
+      asm("" : "+r"(*next_from), "+r"(*next_to));
     };
     for (int left = pairs; left > 0; --left) {
       from[1] = from[0];
