@@ -275,9 +275,8 @@ int result_memory(Lowering& lowering,
     std::vector<Place> also_read = others;
     also_read[i] = place_of(src);
     const std::vector<EpilogueNode>& nodes = finish.epilogue.ops;
-    const auto node = std::find_if(nodes.begin(), nodes.end(), [&](const EpilogueNode& op) {
-      return op.other == other.value;
-    });
+    const auto node = std::find_if(nodes.begin(), nodes.end(),
+                                   [&](const EpilogueNode& op) { return op.other == other.value; });
     if (lowering.may_overwrite(summand, dst, node->node, also_read)) return summand.buffer;
   }
   return lowering.scratch(dst.bytes());

@@ -43,16 +43,18 @@ class StepBuilder {
              .dims = lowering_.graph().values[epilogue.result].dims,
              .strides = step_.dst_strides};
     others_ = bind(lowering_, finish_);
-    dst.buffer = memory_of(dst);
     // Planes of f32 are rounded as they are read.
     args_.type = step_.src.type == ElementType::kF32 ? ElementType::kBf16 : step_.src.type;
     args_.m = step_.args.m;
     args_.n = step_.args.n;
     args_.k = static_cast<int64_t>(step_.weights.k_places.size());
+    dst.buffer = memory_of(dst);
     args_.a_stride = step_.args.a.stride * kernels::element_bytes(args_.type);
     if (step_.args.a.has_windows && args_.row == kernels::TileRow::kElements)
       args_.row = kernels::TileRow::kWindow;
     args_.windows = step_.args.a.windows;
+    args_.windows.channels *= kernels::element_bytes(args_.type);
+    args_.windows.pixel *= kernels::element_bytes(args_.type);
     args_.zero = static_cast<uint8_t>(step_.src.quant.zero_point);
     set_result(finish_, dst, step_.dst_row, &args_.epilogue);
     shorten_gelu(finish_.ops, args_.epilogue.dst);
@@ -64,10 +66,13 @@ class StepBuilder {
  private:
   bool has_integers() const { return args_.type != ElementType::kBf16; }
 
-  // Rows of taps write over the rows behind them before these have their sums.
+  // A residual is overwritten where that saves memory traffic: where a thread reads and writes rows
+  // of its own. Rows of taps write over the rows behind them before these have their sums.
   int memory_of(const View& dst) {
-    if (args_.row == kernels::TileRow::kTaps) return lowering_.scratch(dst.bytes());
-    return result_memory(lowering_, finish_, others_, step_.src, dst);
+    const bool has_own_rows = args_.row != kernels::TileRow::kTaps &&
+                              kernels::divides_tile_rows(args_.m, args_.n, args_.k);
+    return has_own_rows ? result_memory(lowering_, finish_, others_, step_.src, dst)
+                        : lowering_.scratch(dst.bytes());
   }
 
   void emit(const View& dst) {

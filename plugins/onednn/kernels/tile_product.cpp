@@ -15,12 +15,17 @@ namespace {
 constexpr int64_t kUnitRowBytes = 576 << 10;
 constexpr int64_t kUnitPanelBytes = 1152 << 10;
 constexpr int64_t kTapPanelBytes = 576 << 10;  // of a unit that has planes beside them
-constexpr int64_t kUnits = 8;                  // of work at least, so that threads end together
+constexpr int64_t kUnits = 8;                  // of work, so that threads end together
 constexpr int64_t kLeastBlocks = 4;            // of rows of a unit
 constexpr int64_t kLeastWindowPanels = 8;      // of a unit that gathers its rows
 constexpr int64_t kGroupRows = 4;              // units of rows that go through the same panels
+constexpr int64_t kGroups = 2;                 // of rows at least, where threads divide them
 constexpr int64_t kLeastLines = 4;  // of a unit, which first makes the lines that they share
-constexpr int64_t kGrainProducts = 1 << 23;  // some 10 us of one thread
+// Of one thread, some 4 us: a step of k of a block takes 30 ns, and a block's ending as three
+// steps.
+constexpr int64_t kGrainSteps = 128;
+constexpr int64_t kLeastUnitSteps = 64;  // less work is not cut into kUnits
+constexpr int64_t kEndingSteps = 3;
 
 // Linux: the tiles' data, one bit of the extended state.
 constexpr int kRequestPermission = 0x1023;
@@ -35,43 +40,57 @@ bool request_tiles() {
   return (edx & kAll) == kAll && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
+constexpr int64_t parts(int64_t n, int64_t size) {
+  return (n + size - 1) / size;
+}
+
+int64_t steps_of(int64_t rows, int64_t panels, int64_t depth) {
+  return std::max<int64_t>(1,
+                           parts(rows, kTileRows) * panels * (depth / kTileDepth + kEndingSteps));
+}
+// How many units of so many rows and panels are worth a thread.
+int64_t grain_of(int64_t rows, int64_t panels, int64_t depth) {
+  return std::max<int64_t>(1, kGrainSteps / steps_of(rows, panels, depth));
+}
+
 struct Cutting {
   int64_t n_blocks = 0;  // of rows
   int64_t n_rows = 0;    // units side by side, which differ by a block at most
   int64_t panels = 0;    // of a unit
   int64_t n_parts = 0;   // of the panels
+  int64_t group = 0;     // units of rows, at most, that go through the panels together
 
   int64_t first_row(int64_t unit) const { return unit * n_blocks / n_rows * kTileRows; }
 };
-
-constexpr int64_t parts(int64_t n, int64_t size) {
-  return (n + size - 1) / size;
-}
 
 Cutting cut(const TileProductArgs& args) {
   Cutting made;
   const int64_t row_bytes = tile_depth_bytes(args.type, args.k);
   const int64_t fits = std::max<int64_t>(1, kUnitRowBytes / row_bytes / kTileRows);
   made.n_blocks = parts(args.m, kTileRows);
-  made.n_rows = std::max(parts(made.n_blocks, fits),
-                         std::min(kUnits, parts(made.n_blocks, kLeastBlocks)));
   const int64_t panels = parts(args.n, kTilePanel);
+  const int64_t steps = steps_of(args.m, panels, row_bytes);
+  const int64_t units = std::clamp<int64_t>(steps / kLeastUnitSteps, 1, kUnits);
+  made.n_rows =
+      std::max(parts(made.n_blocks, fits), std::min(units, parts(made.n_blocks, kLeastBlocks)));
   int64_t most = std::max<int64_t>(1, kUnitPanelBytes / row_bytes / kTilePanel);
   if (row_bytes > kTilePiece) most = std::min(most, kTileUnitPanels);
   const int64_t least = args.row == TileRow::kWindow ? kLeastWindowPanels : 1;
-  const int64_t wanted = std::min(parts(kUnits, made.n_rows), std::max<int64_t>(1, panels / least));
+  const int64_t wanted = std::min(parts(units, made.n_rows), std::max<int64_t>(1, panels / least));
   const int64_t n_parts = std::max(wanted, parts(panels, most));
   made.panels = parts(panels, n_parts);
   made.n_parts = parts(panels, made.panels);
+  const bool has_own_rows = divides_tile_rows(args.m, args.n, args.k);
+  made.group = has_own_rows ? std::min(kGroupRows, parts(made.n_rows, kGroups)) : kGroupRows;
   return made;
 }
 
 // Groups of rows one after the other, so that a thread finds its rows in its own cache in the next
 // layer; in a group, panels after panels, which then come from memory once.
 TileUnit unit_of(const TileProductArgs& args, const Cutting& cutting, int64_t unit) {
-  const int64_t in_group = kGroupRows * cutting.n_parts;
-  const int64_t first = unit / in_group * kGroupRows;
-  const int64_t n_rows = std::min(kGroupRows, cutting.n_rows - first);
+  const int64_t in_group = cutting.group * cutting.n_parts;
+  const int64_t first = unit / in_group * cutting.group;
+  const int64_t n_rows = std::min(cutting.group, cutting.n_rows - first);
   const int64_t at = unit % in_group;
   const int64_t part = first + at % n_rows;
   const int64_t row = cutting.first_row(part);
@@ -108,9 +127,9 @@ void multiply_lines(const Context& context, const TileProductArgs& args) {
                             .depth = w.steps * kTileDepth});
     }
   };
-  const int64_t products = lines * w.out_width * args.n * args.k;
+  const int64_t n_panels = parts(args.n, kTilePanel);
   parallel_for(context.parallel, n_images * n_parts,
-               std::max<int64_t>(1, kGrainProducts / std::max<int64_t>(1, products)), run);
+               grain_of(lines * w.out_width, n_panels, w.steps * kTileDepth), run);
 }
 
 // The lines of a unit whose planes are small enough, at most.
@@ -146,9 +165,8 @@ void multiply_taps(const Context& context, const TileProductArgs& args) {
                             .lines = count});
     }
   };
-  const int64_t products = lines * w.line() * panels * kTilePanel * depth;
   parallel_for(context.parallel, n_images * n_parts * n_panel_parts,
-               std::max<int64_t>(1, kGrainProducts / std::max<int64_t>(1, products)), run);
+               grain_of(lines * w.line(), panels, depth), run);
 }
 
 template <class T>
@@ -248,13 +266,12 @@ void tile_product(const Context& context, const TileProductArgs& args) {
   if (args.row == TileRow::kTaps) return multiply_taps(context, args);
   const Cutting cutting = cut(args);
   const int64_t rows = parts(cutting.n_blocks, cutting.n_rows) * kTileRows;
-  const int64_t products = rows * cutting.panels * kTilePanel * args.k;
   auto run = [&](int64_t lo, int64_t hi) {
     for (int64_t unit = lo; unit < hi; ++unit)
       amx::tile_unit(args, unit_of(args, cutting, unit));
   };
   parallel_for(context.parallel, cutting.n_rows * cutting.n_parts,
-               std::max<int64_t>(1, kGrainProducts / std::max<int64_t>(1, products)), run);
+               grain_of(rows, cutting.panels, tile_depth_bytes(args.type, args.k)), run);
 }
 
 }  // namespace tenon::onednn::kernels

@@ -37,6 +37,11 @@ constexpr bool takes_tile_rows(ElementType type, int64_t k) {
   const int64_t bytes = k * element_bytes(type);
   return k > 0 && (bytes % kTileDepth == 0 || bytes <= kMostTileTail);
 }
+// Whether threads divide the rows of a product, which are most of its data, and not its columns:
+// then each finds in its own cache what it has made of the same rows before.
+constexpr bool divides_tile_rows(int64_t m, int64_t n, int64_t k) {
+  return m * (n + k) >= n * k;
+}
 // How tiles see the planes [channels, height, width] of an image, without gaps. Planes of f32 or
 // bf16 are for products in bf16.
 TileLines tile_lines(const Windows& windows, int64_t channels, ElementType source);

@@ -99,7 +99,7 @@ inline int64_t tap_plane_bytes(const TileTaps& taps, int64_t rows) {
 // and a_stride is not read.
 enum class TileRow : uint8_t {
   kElements,  // k elements, a_stride bytes after the row before
-  kWindow,    // what a window of a convolution sees: `windows`; 8-bit operands alone
+  kWindow,    // what a window of a convolution sees: `windows`, its channels and pixels in bytes
   kLines,     // the same of few channels, a plane each: `lines`; k is that of whole steps
   kTaps,      // the same of many channels: `taps`
 };

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions in bf16 by this backend's kernels beside oneDNN's, over many shapes.
 
-.venv/bin/python tests/bench/onednn/bf16_convolutions.py depthwise|windows|first [--shapes 70]
-    [--runs 12] [--seed 1]
+.venv/bin/python tests/bench/onednn/bf16_convolutions.py KIND [--shapes 70] [--runs 12] [--seed 1]
 
 depthwise: a window over each channel alone. windows: windows of 3 and 5 over all channels, which
-run on AMX tiles. first: windows over the few channels of an input in f32, the same. Shapes are
+run on AMX tiles. pixels: windows of one pixel, the same; residual: with a residual behind them.
+first: windows over the few channels of an input in f32, the same. Shapes are
 drawn from the table of the kind. Both plans of a shape run in turn on two threads; a line has
 images, channels, filters, pixels of a side, window and stride, the shortest times of the layer in
 both plans in us, with the reorder of an input, and their ratio (above 1: this backend's kernel is
@@ -46,6 +46,7 @@ class Kind:
     windows: tuple[int, ...]
     strides: tuple[int, ...] = (1, 2)
     reads_input: bool = False
+    has_residual: bool = False
 
 
 KINDS = {
@@ -62,6 +63,22 @@ KINDS = {
         filters=(32, 48, 64, 128, 256, 512),
         sides=(56, 28, 14, 7),
         windows=(3, 5),
+    ),
+    "pixels": Kind(
+        "amx",
+        channels=(128, 256, 384, 512, 1024, 2048),
+        filters=(32, 48, 64, 96, 128, 256, 512, 1024, 2048),
+        sides=(56, 28, 14, 7),
+        windows=(1,),
+    ),
+    "residual": Kind(
+        "amx",
+        channels=(128, 256, 384, 512, 1024, 2048),
+        filters=(32, 48, 64, 96, 128, 256, 512, 1024, 2048),
+        sides=(56, 28, 14, 7),
+        windows=(1,),
+        strides=(1,),
+        has_residual=True,
     ),
     "first": Kind(
         "amx planes",
@@ -96,6 +113,13 @@ def model(folder: Path, kind: Kind, images, channels, filters, side, window, str
     ]
     if kind.reads_input:
         del nodes[0], weights["first"]
+    if kind.has_residual:
+        weights["other"] = draw.uniform(-1, 1, (results, seen, 1, 1)).astype("f")
+        nodes.insert(0, helper.make_node("Conv", ["x", "other"], ["residual"]))
+        nodes[-2:-1] = [
+            helper.make_node("Add", ["z", "residual"], ["sum"]),
+            helper.make_node("Relu", ["sum"], ["r"]),
+        ]
     value = helper.make_tensor_value_info
     graph = helper.make_graph(
         nodes,

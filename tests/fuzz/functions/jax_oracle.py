@@ -161,7 +161,7 @@ class _Module:
 
     def abs(self, x: Any) -> Any:
         """With slope 0 at 0, as in Tenon. JAX takes 1 there, so that slopes of higher order may be
-        those of both sides of the kink, and no noise tells that they are a matter of choice."""
+        those of both sides of the kink, and no noise shows that they are a matter of choice."""
         y = jax.numpy.abs(x)
         return jax.numpy.where(x == 0, 0 * x, y) if y.dtype.kind == "f" else y
 

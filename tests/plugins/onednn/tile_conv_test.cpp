@@ -90,19 +90,20 @@ TEST_P(Bf16Conv, AgreesWithPlainLoops) {
   EXPECT_EQ(std::count(made.kernels.begin(), made.kernels.end(), "tenon:pointwise"), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms,
-                         Bf16Conv,
-                         testing::Values(Case{"Window", 3, 1, 64, false, true},
-                                         Case{"WindowThenResidual", 3, 1, 64, true, true},
-                                         Case{"StridedWindow", 3, 2, 96, false, true},
-                                         Case{"LargeWindow", 5, 1, 64, true, false},
-                                         Case{"FewChannels", 3, 1, 32, false, false},
-                                         Case{"ColumnsOfNoWholePanel", 3, 1, 80, false, false},
-                                         Case{"Pixel", 1, 1, 64, true, false},
-                                         Case{"StridedPixel", 1, 2, 64, false, false}),
-                         [](const testing::TestParamInfo<Case>& each) {
-                           return std::string(each.param.name);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Forms,
+    Bf16Conv,
+    testing::Values(Case{"Window", 3, 1, 64, false, true},
+                    Case{"WindowThenResidual", 3, 1, 64, true, true},
+                    Case{"StridedWindow", 3, 2, 96, false, true},
+                    Case{"LargeWindow", 5, 1, 64, true, false},
+                    Case{"FewChannels", 3, 1, 32, false, false},
+                    Case{"ColumnsOfNoWholePanel", 3, 1, 80, false, false},
+                    Case{"Pixel", 1, 1, 64, true, false},
+                    Case{"StridedPixel", 1, 2, 64, false, false},
+                    Case{"PixelOfManyChannels", 1, 1, 256, true, true},
+                    Case{"StridedPixelOfManyChannels", 1, 2, 256, false, true}),
+    [](const testing::TestParamInfo<Case>& each) { return std::string(each.param.name); });
 
 TEST(Bf16Planes, AreReadWhereTheyLie) {
   struct Form {
