@@ -80,16 +80,19 @@ void build_gathered(const ConvSite& site, ElementType type, GemmStep step, GemmE
   build_tile_step(site.lowering, step, std::move(finish));
 }
 
-// In 100 shapes of 32, 64 and 96 columns 1.4x as fast as oneDNN and its reorder; windows of more
-// than 4 pixels a line, those of 3 and 4 side by side, columns that do not fill panels and lines
-// shorter than a tile 0.3x to 1.1x (onednn/bf16_convolutions.py of tests/bench).
+// In 100 shapes of 32, 64 and 96 columns 1.4x as fast as oneDNN and its reorder; with strides, windows
+// of 5 to 7 pixels a line over 3 or 4 channels 1.4x in 65 shapes, over one channel 0.6x to 1.1x. Others
+// side by side, columns that do not fill panels and lines shorter than a tile 0.3x to 1.1x
+// (onednn/bf16_convolutions.py of tests/bench).
 bool are_planes_fast_in_bf16(const GemmStep& step) {
-  constexpr int64_t kMostTaps = 16, kMostTapsInStrideOne = 4, kWidest = 4, kLeastWidth = 16;
+  constexpr int64_t kMostTaps = 16, kMostTapsInStrideOne = 4, kWide = 5, kLeastWidth = 16;
+  constexpr int64_t kLeastChannelsOfWide = 3;
   const kernels::ConvWindows& w = step.args.a.windows;
+  if (w.out_width < kLeastWidth || step.args.n % kernels::kTilePanel != 0) return false;
   const int64_t taps = w.window_height * w.window_width;
-  const bool has_strides = w.stride_y * w.stride_x > 1;
-  return w.window_width <= kWidest && taps <= (has_strides ? kMostTaps : kMostTapsInStrideOne) &&
-         w.out_width >= kLeastWidth && step.args.n % kernels::kTilePanel == 0;
+  if (w.stride_y * w.stride_x == 1) return taps <= kMostTapsInStrideOne && w.window_width < kWide;
+  const bool is_wide = w.window_width >= kWide || taps > kMostTaps;
+  return !is_wide || w.channels >= kLeastChannelsOfWide;
 }
 
 std::string why_not_planes(const ConvSite& site, const Start& begun) {
@@ -105,7 +108,7 @@ std::string why_not_planes(const ConvSite& site, const Start& begun) {
   if (step.args.n < kernels::kTilePanel) return "fewer than 32 columns";
   if (step.args.m < kLeastPlaces) return "fewer than 1024 places";
   if (begun.type == ElementType::kBf16 && !are_planes_fast_in_bf16(step))
-    return "in bf16, windows of more than 4 pixels a line, short lines or unfit columns";
+    return "in bf16, large windows side by side or of one channel, short lines or unfit columns";
   if (!kernels::takes_tile_lines(kernels::tile_lines(w, w.channels, src.type)))
     return "more than 4 channels, dilated, or windows that are too large";
   return {};
