@@ -42,7 +42,7 @@ std::optional<Attention> find_attention(Lowering& lowering, int node) {
   }
   const View& q = lowering.view(found.q);
   const View& k = lowering.view(found.k);
-  if (!can_be_real(q) || !can_be_real(k) || !holds_floats(lowering.view(found.v)))
+  if (!can_be_real(q) || !can_be_real(k) || !can_be_real(lowering.view(found.v)))
     return std::nullopt;
   found.epilogue = find_epilogue(lowering, found.context, static_cast<int>(rank) - 1);
   if (found.epilogue.nodes.size() > (found.epilogue.quant ? 1 : 0)) return std::nullopt;
@@ -183,6 +183,7 @@ class AttentionBuilder {
 };
 
 Offer offer_parts(const AttentionSite& site) {
+  if (!holds_floats(site.lowering.view(site.attention->v))) return refused(kQuantizedValues);
   AttentionBuilder builder(site.lowering, *site.attention);
   const Cut cut = builder.cut();
   if (cut.n_parts == 1) return refused("all scores fit in cache");

@@ -32,6 +32,7 @@ struct AttentionSite {
   Product scores;  // as a product of its own, where no chain or no form of it is there
   std::optional<Attention> attention;
 };
+constexpr const char* kQuantizedValues = "the values are quantized";
 // As one step: in bf16, in f32.
 Offer offer_tile_attention(const AttentionSite& site);
 Offer offer_vector_attention(const AttentionSite& site);

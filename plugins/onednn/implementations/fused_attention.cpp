@@ -152,8 +152,6 @@ Offer offer_form(const AttentionSite& site, const Form& form, Takes takes) {
   const Graph& graph = lowering.graph();
   const Attention& attention = *site.attention;
   if (graph.values[attention.scores].dims.size() > 4) return refused("more than two axes in front");
-  if (may_be_int8(lowering.view(attention.q), lowering.view(attention.k)))
-    return refused("scores of two quantized operands");
   kernels::AttentionSizes sizes = sizes_of(graph, attention);
   if (sizes.rows < kLeastRows) return refused("fewer than 16 rows");
   const View q = planned_query(lowering, attention);
@@ -177,7 +175,11 @@ Offer offer_tile_attention(const AttentionSite& site) {
 }
 
 Offer offer_vector_attention(const AttentionSite& site) {
-  if (site.lowering.real_type() != ElementType::kF32) return refused("not in fp32");
+  const Lowering& lowering = site.lowering;
+  if (lowering.real_type() != ElementType::kF32) return refused("not in fp32");
+  if (may_be_int8(lowering.view(site.attention->q), lowering.view(site.attention->k)))
+    return refused("scores of two quantized operands");
+  if (!holds_floats(lowering.view(site.attention->v))) return refused(kQuantizedValues);
   return offer_form(site, kVectors, kernels::takes_attention);
 }
 

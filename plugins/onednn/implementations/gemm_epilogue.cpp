@@ -2,6 +2,7 @@
 #include "gemm_epilogue.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 namespace tenon::onednn {
@@ -233,6 +234,47 @@ void shorten_gelu(std::vector<Op>& ops, const kernels::Target& dst) {
   if (ops.size() != 1 && !has_factor) return;
   const float factor = has_factor ? ops[1].alpha : 1.0F;
   ops = {Op{.kind = Op::Kind::kShortGelu, .alpha = factor}};
+}
+
+namespace {
+
+// Numbers that are known, one for each column.
+const float* known_factors(const Lowering& lowering, const Op& op, const GemmOperand& other) {
+  const bool is_row = op.row_stride == 0 && op.column_stride == 1;
+  if (op.kind != Op::Kind::kMul || !is_row || op.other.type != ElementType::kF32) return nullptr;
+  if (!lowering.is_constant_view(other.view)) return nullptr;
+  return static_cast<const float*>(lowering.constant_data(other.view));
+}
+
+}  // namespace
+
+void tabulate_gelu(const Lowering& lowering, ElementType type, GemmEpilogue* finish) {
+  constexpr float kLeastStep = 1.25e-4F;  // fifty times the error
+  const std::vector<Op>& ops = finish->ops;
+  const bool is_byte = kernels::element_bytes(type) == 1;
+  if (ops.empty() || ops[0].kind != Op::Kind::kGeluErf) return;
+  if (!is_byte && type != ElementType::kBf16) return;
+  Op made{.kind = Op::Kind::kTableGelu, .alpha = 1};
+  GemmOperand factors;
+  float most = 1;
+  for (size_t i = 1; i < ops.size(); ++i) {
+    const float* numbers = known_factors(lowering, ops[i], finish->others[i]);
+    if (ops[i].kind == Op::Kind::kLinear && ops[i].beta == 0) {
+      made.alpha *= ops[i].alpha;
+    } else if (numbers != nullptr && factors.value == kNone) {
+      factors = finish->others[i];
+      made.other = ops[i].other;
+      made.column_stride = 1;
+      for (int64_t k = 0; k < factors.view.count(); ++k)
+        most = std::max(most, std::abs(numbers[k]));
+    } else {
+      return;
+    }
+  }
+  // In a result of bytes alpha is in its steps.
+  if (is_byte && std::abs(made.alpha) * most * kLeastStep > 1) return;
+  finish->ops = {made};
+  finish->others = {factors};
 }
 
 GemmEpilogue finish_of(const Lowering& lowering, const GemmStep& step, const Epilogue& epilogue) {

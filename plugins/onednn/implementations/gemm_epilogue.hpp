@@ -37,6 +37,9 @@ EpilogueRows epilogue_rows(Lowering& lowering,
                            int64_t padded);
 // GELU and a factor behind it as one cheaper operation, where the result's steps are coarse.
 void shorten_gelu(std::vector<kernels::EpilogueOp>& ops, const kernels::Target& dst);
+// The same in a kernel on tiles, where there may be a known factor for each column as well; before
+// the operands are bound.
+void tabulate_gelu(const Lowering& lowering, ElementType type, GemmEpilogue* finish);
 
 GemmEpilogue finish_of(const Lowering& lowering, const GemmStep& step, const Epilogue& epilogue);
 // Whether it is all of the epilogue, and acts on each number alone.

@@ -80,10 +80,10 @@ void build_gathered(const ConvSite& site, ElementType type, GemmStep step, GemmE
   build_tile_step(site.lowering, step, std::move(finish));
 }
 
-// In 100 shapes of 32, 64 and 96 columns 1.4x as fast as oneDNN and its reorder; with strides, windows
-// of 5 to 7 pixels a line over 3 or 4 channels 1.4x in 65 shapes, over one channel 0.6x to 1.1x. Others
-// side by side, columns that do not fill panels and lines shorter than a tile 0.3x to 1.1x
-// (onednn/bf16_convolutions.py of tests/bench).
+// In 100 shapes of 32, 64 and 96 columns 1.4x as fast as oneDNN and its reorder; with strides,
+// windows of 5 to 7 pixels a line over 3 or 4 channels 1.4x in 65 shapes, over one channel 0.6x
+// to 1.1x. Others side by side, columns that do not fill panels and lines shorter than a tile 0.3x
+// to 1.1x (onednn/bf16_convolutions.py of tests/bench).
 bool are_planes_fast_in_bf16(const GemmStep& step) {
   constexpr int64_t kMostTaps = 16, kMostTapsInStrideOne = 4, kWide = 5, kLeastWidth = 16;
   constexpr int64_t kLeastChannelsOfWide = 3;

@@ -42,6 +42,7 @@ class StepBuilder {
     View dst{.type = epilogue.quant ? epilogue.quant_type : lowering_.stored_type(epilogue.result),
              .dims = lowering_.graph().values[epilogue.result].dims,
              .strides = step_.dst_strides};
+    tabulate_gelu(lowering_, dst.type, &finish_);
     others_ = bind(lowering_, finish_);
     // Planes of f32 are rounded as they are read.
     args_.type = step_.src.type == ElementType::kF32 ? ElementType::kBf16 : step_.src.type;
@@ -57,7 +58,6 @@ class StepBuilder {
     args_.windows.pixel *= kernels::element_bytes(args_.type);
     args_.zero = static_cast<uint8_t>(step_.src.quant.zero_point);
     set_result(finish_, dst, step_.dst_row, &args_.epilogue);
-    shorten_gelu(finish_.ops, args_.epilogue.dst);
     emit(dst);
     lowering_.set_view(epilogue.result, dst);
     mark_absorbed(lowering_, epilogue);

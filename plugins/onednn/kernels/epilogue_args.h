@@ -27,6 +27,7 @@ struct EpilogueOp {
     kAdd,        // y + alpha other
     kMul,        // y other
     kShortGelu,  // alpha GeluErf(y) within 1e-4 alpha: for results whose steps are much larger
+    kTableGelu,  // alpha GeluErf(y), times other if there is one, within 2.5e-6 |alpha other|
   };
   Kind kind = Kind::kLinear;
   float alpha = 0;

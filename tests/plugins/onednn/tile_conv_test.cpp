@@ -110,8 +110,9 @@ TEST(Bf16Planes, AreReadWhereTheyLie) {
     int64_t kernel, stride, filters;
     bool is_on_tiles;
   };
-  for (const Form& form : {Form{3, 2, 32, true}, Form{4, 4, 96, true}, Form{2, 1, 32, true},
-                           Form{3, 1, 32, false}, Form{7, 2, 64, true}, Form{7, 1, 64, false}, Form{3, 2, 40, false}}) {
+  for (const Form& form :
+       {Form{3, 2, 32, true}, Form{4, 4, 96, true}, Form{2, 1, 32, true}, Form{3, 1, 32, false},
+        Form{7, 2, 64, true}, Form{7, 1, 64, false}, Form{3, 2, 40, false}}) {
     GraphBuilder b(14);
     const int x = b.input("x", {2, 3, 131, 117});
     b.output(b.relu(b.conv(x, form.filters, form.kernel, form.stride)));

@@ -12,7 +12,7 @@ constexpr int kRegisters = 2;  // of one row of a panel
 constexpr int kColumns = static_cast<int>(kTilePanel);
 static_assert(kLanes * kRegisters == kColumns);
 
-// Of the operations: none, kShortGelu, kAdd of an operand as large as the result, any.
+// Of the operations: none, kTableGelu, kAdd of an operand as large as the result, any.
 enum class Shape : uint8_t { kPlain, kGelu, kResidual, kGeneral };
 
 inline Vi load_sums(const int32_t* sums) {
@@ -114,12 +114,31 @@ struct ByteBounds {
   }
 };
 
+// The largest magnitude of what a table's GELU is multiplied with in these columns; NaN stays.
+inline float largest_factor(const Epilogue& epilogue,
+                            const EpilogueOp& op,
+                            int64_t column,
+                            int64_t columns) {
+  if (op.other.data == nullptr) return __builtin_fabsf(op.alpha);
+  const auto* factors = static_cast<const float*>(op.other.data);
+  float most = 0;
+  for (int64_t i = column; i < column + columns && i < epilogue.columns; ++i) {
+    const float factor = __builtin_fabsf(op.alpha * factors[i]);
+    most = factor <= most || most != most ? most : factor;
+  }
+  return most;
+}
+
 // Whether sums of so large a magnitude may leave the range of 32-bit integers in these columns.
 inline bool may_overflow(const Epilogue& epilogue, float sum, int64_t column, int64_t columns) {
   float other = 0;
+  float factor = 1;
   for (int i = 0; i < epilogue.n_ops; ++i) {
     const EpilogueOp& op = epilogue.ops[i];
-    if (op.kind == EpilogueOp::Kind::kShortGelu) continue;  // it is no larger than what it is of
+    if (op.kind == EpilogueOp::Kind::kTableGelu) {  // GELU is no larger than what it is of
+      factor *= largest_factor(epilogue, op, column, columns);
+      continue;
+    }
     if (op.other.quant.scale == 0.0F) return true;
     other += 512.0F * __builtin_fabsf(op.alpha * op.other.quant.scale);
   }
@@ -129,7 +148,7 @@ inline bool may_overflow(const Epilogue& epilogue, float sum, int64_t column, in
                       absolute(load(epilogue.bias + i)) + other);
     most = of < most ? most : of;  // NaN stays
   }
-  return !(fold_lanes(most, [](Vf a, Vf b) { return a < b ? b : a; }) < 1e9F);
+  return !(fold_lanes(most, [](Vf a, Vf b) { return a < b ? b : a; }) * factor < 1e9F);
 }
 
 // The rows of one panel that wait for their ending, with scales and bias of the panel in registers.
@@ -143,7 +162,10 @@ class PanelEnding {
         gaps_(gaps),
         bounds_(epilogue, may_overflow),
         is_bounded_(epilogue.low != -kInfinity || epilogue.high != kInfinity) {
-    if constexpr (shape == Shape::kGelu) factor_ = epilogue.ops[0].alpha;
+    if constexpr (shape == Shape::kGelu) {
+      factor_ = epilogue.ops[0].alpha;
+      factors_ = static_cast<const float*>(epilogue.ops[0].other.data);
+    }
     if constexpr (shape == Shape::kResidual) set_residual(epilogue.ops[0]);
   }
 
@@ -182,7 +204,10 @@ class PanelEnding {
                          load(epilogue_.scales + column_ + kLanes)};
     const Vf bias[] = {load(epilogue_.bias + column_) - shift_,
                        load(epilogue_.bias + column_ + kLanes) - shift_};
-    const Vf factor = splat(factor_);
+    Vf factors[] = {splat(factor_), splat(factor_)};
+    if (factors_ != nullptr)
+      for (int i = 0; i < kRegisters; ++i)
+        factors[i] = factors[i] * load(factors_ + column_ + i * kLanes);
     const int64_t stride = epilogue_.dst_stride;
     const int64_t from_stride = shape == Shape::kResidual ? epilogue_.ops[0].row_stride : 0;
     const int32_t* sums = sums_;
@@ -210,9 +235,9 @@ class PanelEnding {
         const Vi loaded = load_sums(sums + i * kLanes);
         const Vf sum = has_integers ? to_float(loaded) : from_bits(loaded);
         y[i] = fma(sum, scales[i % kRegisters], bias[i % kRegisters]);
-        if constexpr (shape == Shape::kGelu) y[i] = short_gelu(y[i]) * factor;
+        if constexpr (shape == Shape::kGelu) y[i] = table_gelu(y[i]) * factors[i % kRegisters];
         if constexpr (shape == Shape::kResidual) {
-          y[i] = fma(load_lanes(from[i / kRegisters] + i % kRegisters * kLanes), factor, y[i]);
+          y[i] = fma(load_lanes(from[i / kRegisters] + i % kRegisters * kLanes), factors[0], y[i]);
         }
       }
       if constexpr (kIsByte) {
@@ -269,6 +294,7 @@ class PanelEnding {
   ByteBounds bounds_;
   bool is_bounded_;
   float factor_ = 0;
+  const float* factors_ = nullptr;  // of the columns; null: none
   float shift_ = 0;
   const int32_t* sums_ = nullptr;
   int64_t column_ = 0;

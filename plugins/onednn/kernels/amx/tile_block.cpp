@@ -289,7 +289,7 @@ Shape shape_of(const Epilogue& epilogue) {
   if (epilogue.n_ops == 0) return Shape::kPlain;
   if (epilogue.n_ops > 1) return Shape::kGeneral;
   const EpilogueOp& op = epilogue.ops[0];
-  if (op.kind == EpilogueOp::Kind::kShortGelu) return Shape::kGelu;
+  if (op.kind == EpilogueOp::Kind::kTableGelu) return Shape::kGelu;
   const bool is_whole = op.row_stride != 0 && op.column_stride == 1;
   return op.kind == EpilogueOp::Kind::kAdd && is_whole ? Shape::kResidual : Shape::kGeneral;
 }

@@ -5,6 +5,7 @@
 
 #include "../epilogue_args.h"
 #include "elements.h"
+#include "gelu_table.h"
 #include "vector_math.h"
 
 namespace tenon::onednn::kernels::TENON_LEVEL {
@@ -148,6 +149,10 @@ TENON_INLINE void apply(const Epilogue& epilogue, const EpilogueOp& op, const Ti
                                         [](Vf x, Vf other) { return x * other; });
     case Kind::kShortGelu:
       return each(y, n, [&](Vf x) { return short_gelu(x) * alpha; });
+    case Kind::kTableGelu:
+      if (op.other.data == nullptr) return each(y, n, [&](Vf x) { return table_gelu(x) * alpha; });
+      return each_with_other<registers>(
+          epilogue, op, tile, y, [&](Vf x, Vf other) { return table_gelu(x) * (other * alpha); });
   }
 }
 

@@ -109,6 +109,16 @@ static inline Vf reversed(Vf v) {
   return __builtin_shuffle(v, order);
 }
 
+// Of 32 numbers the one that the low five bits of each lane name.
+static inline Vf pick_of_32(const float* numbers, Vi at) {
+  if constexpr (2 * kLanes == 32)
+    return __builtin_shuffle(load(numbers), load(numbers + kLanes), at);
+  Vf picked = {};
+  for (int i = 0; i < kLanes; ++i)
+    picked[i] = numbers[at[i] & 31];
+  return picked;
+}
+
 // The first n lanes (0 <= n < kLanes) from memory, the others `fill`; nothing else is read.
 static inline Vf load_part(const float* p, int64_t n, float fill) {
   float lanes[kLanes];

@@ -186,6 +186,12 @@ TEST_F(TileProduct, DoesWhatFollows) {
     const Case cases[] = {
         {{.kind = Kind::kShortGelu, .alpha = 2},
          [&](double y, size_t i) { return 2 * gelu(y, i); }},
+        {{.kind = Kind::kTableGelu, .alpha = 2},
+         [&](double y, size_t i) { return 2 * gelu(y, i); }},
+        {{.kind = Kind::kTableGelu, .alpha = 2, .other = {reals.data()}, .column_stride = 1},
+         [&](double y, size_t i) {
+           return 2 * double{reals[i % static_cast<size_t>(size.n)]} * gelu(y, i);
+         }},
         {{.kind = Kind::kGeluErf}, gelu},
         {{.kind = Kind::kAdd,
           .alpha = 0.5F,
@@ -238,6 +244,23 @@ TEST_F(TileProduct, DoesWhatFollows) {
             [&](double y, size_t i) { return std::clamp(c.want(y, i), 0.0, 255.0); }, 0.501);
       }
     }
+  }
+}
+
+// In whole blocks and in others, over the table's pieces and behind its ends.
+TEST_F(TileProduct, GeluByTableIsWithinItsBound) {
+  constexpr int64_t kColumns = 9600;
+  const EpilogueOp op{.kind = EpilogueOp::Kind::kTableGelu, .alpha = 1};
+  for (const int64_t rows : {32, 31}) {
+    Problem problem({rows, kColumns, 1}, ElementType::kS8);
+    std::fill(problem.scales.begin(), problem.scales.end(), 0.0F);
+    for (size_t i = 0; i < problem.bias.size(); ++i)
+      problem.bias[i] = static_cast<float>(i) / 400 - 12;
+    problem.args.epilogue.ops = &op;
+    problem.args.epilogue.n_ops = 1;
+    problem.expect_near(
+        problem.run<float>(ElementType::kF32),
+        [](double y, size_t) { return y * 0.5 * std::erfc(-y * std::sqrt(0.5)); }, 2.5e-6, 2e-7);
   }
 }
 
