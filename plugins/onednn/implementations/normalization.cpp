@@ -77,7 +77,8 @@ std::string refuse_layer_norm(const Graph& graph, const Node& node) {
   return {};
 }
 
-// QuantizeLinear nodes behind the result become further results of the same pass.
+// QuantizeLinear nodes behind the result, or behind its product with a known row, become further
+// results of the same pass.
 class LayerNormBuilder {
  public:
   LayerNormBuilder(Lowering& lowering, int index)
@@ -102,6 +103,9 @@ class LayerNormBuilder {
     step_.places = {place_of(src), row_place(1)};
     bool has_beta = node_.input(2) != kNone;
     if (has_beta) step_.places.push_back(row_place(2));
+    const int factors = results_.back().factors;
+    if (factors != kNone)
+      step_.places.push_back(place_of(lowering_.read_row_major(factors, ElementType::kF32)));
     const std::vector<Place> scales(step_.places.begin() + 1, step_.places.end());
     for (size_t i = 0; i < results_.size(); ++i) {
       kernels::Target& target = i == 0 ? args.dst : args.dst2;
@@ -115,7 +119,8 @@ class LayerNormBuilder {
       for (int result : results_[i].values)
         lowering_.set_view(result, dst);
     }
-    Extras extras{has_beta, results_.size() > 1, add_statistic(1), add_statistic(2)};
+    Extras extras{has_beta, factors != kNone, results_.size() > 1, add_statistic(1),
+                  add_statistic(2)};
     step_.kernel_function = caller(args, extras);
     lowering_.add_step(std::move(step_));
   }
@@ -123,6 +128,7 @@ class LayerNormBuilder {
  private:
   struct Extras {  // what there is beside src, gamma and dst
     bool has_beta;
+    bool has_factors;
     bool has_second;
     bool has_mean;
     bool has_deviation;
@@ -131,33 +137,62 @@ class LayerNormBuilder {
     ElementType type;
     kernels::Quant quant;
     std::vector<int> values;
+    int factors = kNone;  // [n], in front of the quantization
   };
+  struct Rounding {
+    int quantize = kNone;
+    int factors = kNone;
+    int product = kNone;  // the node of the factors
+  };
+
+  // The QuantizeLinear that a user of the result is or leads to.
+  Rounding rounding_of(int user, const Value& value) const {
+    Rounding found{.quantize = user};
+    const Node& node = graph_.nodes[user];
+    if (node.op == "Mul") {
+      found.product = user;
+      found.factors = node.inputs[graph_.values[node.inputs[0]].data != nullptr ? 0 : 1];
+      found.quantize = graph_.only_user(node.outputs[0]);
+      const Value& row = graph_.values[found.factors];
+      const bool is_row = row.data != nullptr && row.type == ElementType::kF32 &&
+                          !row.dims.empty() && row.count() == value.dims.back() &&
+                          row.dims.back() == row.count() && is_over_last_axis(value) &&
+                          graph_.values[node.outputs[0]].dims == value.dims;
+      if (!is_row || lowering_.is_done(user)) return {};
+    }
+    const bool is_quantize = found.quantize != kNone && !lowering_.is_done(found.quantize) &&
+                             graph_.nodes[found.quantize].op == "QuantizeLinear";
+    return is_quantize ? found : Rounding{};
+  }
+  bool is_over_last_axis(const Value& value) const {
+    return axis_of(node_, value, -1) + 1 == static_cast<int64_t>(value.dims.size());
+  }
 
   void find_results(const Value& value) {
     bool stays_real = value.n_outputs > 0;
     std::vector<Result> integers;
     std::vector<int> quantizes;
     for (int user : value.users) {
-      const Node& quantize = graph_.nodes[user];
+      const Rounding found = rounding_of(user, value);
       std::optional<kernels::Quant> quant;
-      if (quantize.op == "QuantizeLinear" && !lowering_.is_done(user)) {
-        quant = tensor_quant(lowering_, quantize);
-      }
+      if (found.quantize != kNone) quant = tensor_quant(lowering_, graph_.nodes[found.quantize]);
       if (!quant) {
         stays_real = true;
         continue;
       }
-      ElementType type = graph_.values[quantize.outputs[0]].type;
-      bool fits = integers.empty() ||
-                  (integers[0].type == type && integers[0].quant.scale == quant->scale &&
-                   integers[0].quant.zero_point == quant->zero_point);
+      const int result = graph_.nodes[found.quantize].outputs[0];
+      ElementType type = graph_.values[result].type;
+      bool fits =
+          integers.empty() || (integers[0].type == type && is_same(integers[0].quant, *quant) &&
+                               integers[0].factors == found.factors);
       if (!fits) {  // a third form is made from the floating-point numbers
         stays_real = true;
         continue;
       }
-      if (integers.empty()) integers.push_back({type, *quant, {}});
-      integers[0].values.push_back(quantize.outputs[0]);
-      quantizes.push_back(user);
+      if (integers.empty()) integers.push_back({type, *quant, {}, found.factors});
+      integers[0].values.push_back(result);
+      quantizes.push_back(found.quantize);
+      if (found.product != kNone) quantizes.push_back(found.product);
     }
     for (int done : quantizes)
       lowering_.mark_done(done);
@@ -188,6 +223,7 @@ class LayerNormBuilder {
       call.src.data = *pointers++;
       call.gamma = static_cast<const float*>(*pointers++);
       if (extras.has_beta) call.beta = static_cast<const float*>(*pointers++);
+      if (extras.has_factors) call.factors = static_cast<const float*>(*pointers++);
       call.dst.data = *pointers++;
       if (extras.has_second) call.dst2.data = *pointers++;
       if (extras.has_mean) call.mean = static_cast<float*>(*pointers++);

@@ -33,6 +33,7 @@ struct NormArgs {
   Target dst2 = {};  // a second form of the result, as u8 beside bf16; data null: none
   const float* gamma = nullptr;
   const float* beta = nullptr;
+  const float* factors = nullptr;  // [n], of dst2, or of dst where that is all
   float* mean = nullptr;
   float* inv_std = nullptr;
   int64_t rows = 0;

@@ -23,6 +23,15 @@ std::string quantized(const std::string& name, const std::string& dims, int coun
   return text + "'\n";
 }
 
+// "%name: f32[count]": 0.5, 1, 2, 0.5, ...
+std::string factors(const std::string& name, int count) {
+  constexpr const char* kBytes[] = {"0000003f", "0000803f", "00000040"};
+  std::string text = "  constant %" + name + ": f32[" + std::to_string(count) + "] = x'";
+  for (int i = 0; i < count; ++i)
+    text += kBytes[i % 3];
+  return text + "'\n";
+}
+
 // x, quantized so that many quantized values are 255, as %dx; %s, %z: its parameters.
 std::string quantized_input(const std::string& dims, bool is_signed = false) {
   const std::string type = is_signed ? "i8" : "u8";
@@ -238,6 +247,38 @@ TEST_F(Codes, JoinedWithOneChannel) {
   output y = %y
 })",
               1.01 / 128);
+}
+
+// As SmoothQuant leaves a transformer: a factor for each channel in front of each quantization.
+TEST_F(Codes, TakeFactorsOfTheirChannelsAlong) {
+  const std::string text = R"(graph {
+  input %x: f32[40, 64]
+  constant %s: f32[] = [0.02]
+  constant %z: u8[] = [120]
+  constant %ws: f32[] = [0.0008]
+  constant %ys: f32[] = [0.006]
+  constant %yz: u8[] = [40]
+)" + factors("g", 64) + factors("f", 64) +
+                           factors("h", 96) + quantized("w", "64, 96", 64 * 96) + R"(
+  %n: f32[40, 64] = LayerNormalization(%x, %g) {axis = -1} @norm
+  %nf: f32[40, 64] = Mul(%n, %f) @norm_scaled
+  %q: u8[40, 64] = QuantizeLinear(%nf, %s, %z) @quantize
+  %d: f32[40, 64] = DequantizeLinear(%q, %s, %z) @dequantize
+  %dw: f32[64, 96] = DequantizeLinear(%w, %ws) @weights
+  %m: f32[40, 96] = MatMul(%d, %dw) @product
+  %a: f32[40, 96] = Gelu(%m) @gelu
+  %af: f32[40, 96] = Mul(%a, %h) @gelu_scaled
+  %p: u8[40, 96] = QuantizeLinear(%af, %ys, %yz) @quantized
+  %y: f32[40, 96] = DequantizeLinear(%p, %ys, %yz) @real
+  output y = %y
+  output n = %n
+})";
+  expect_same(text, 0.012);  // a step of the result
+  if (!has_avx512()) return;
+  OwnedGraph graph = parse(text);
+  const Outcome got = run(graph, {{"backend", "onednn"}});
+  ASSERT_EQ(got.error, "");
+  EXPECT_EQ(got.plan["partitions"][0]["steps"], 3) << got.plan.dump(2);
 }
 
 TEST_F(Codes, OfTwoActivations) {

@@ -95,14 +95,21 @@ struct NormRow {
     const Vf shift = splat(-of.rest * factor);
     const bool is_f32 = args.dst.type == ElementType::kF32;
     float* dst = is_f32 ? static_cast<float*>(args.dst.data) + offset + at : buffer;
+    const bool has_second = args.dst2.data != nullptr;
+    const float* factors = args.factors == nullptr ? nullptr : args.factors + at;
     each_register(n, [&](int64_t i, int count) {
       Vf y = fma(load(buffer + i) - of.mean, splat(factor), shift);
       if (args.gamma != nullptr) y = y * load_some(args.gamma + at + i, count);
       if (args.beta != nullptr) y = y + load_some(args.beta + at + i, count);
+      if (factors != nullptr && has_second)
+        store(scratch + i, y * load_some(factors + i, count));
+      else if (factors != nullptr)
+        y = y * load_some(factors + i, count);
       store_some(dst + i, y, count);
     });
     if (!is_f32) store_f32(dst, n, args.dst, offset + at, false);
-    if (args.dst2.data != nullptr) store_f32(dst, n, args.dst2, offset + at, false);
+    if (!has_second) return;
+    store_f32(factors == nullptr ? dst : scratch, n, args.dst2, offset + at, false);
   }
 
   template <class F>
@@ -158,7 +165,7 @@ constexpr int64_t kGroup = 4;
 
 void norm_rows(const NormArgs& args, int64_t lo, int64_t hi) {
   alignas(64) float buffer[kBlock + kLanes];
-  alignas(64) float scratch[kBlock];
+  alignas(64) float scratch[kBlock + kLanes];
   const int64_t pitch = (args.n + kLanes - 1) / kLanes * kLanes;
   const int64_t in_group = pitch <= kBlock / kGroup ? kGroup : 1;
   Statistics of[kGroup];

@@ -98,6 +98,35 @@ TEST_P(NormTest, AddsTheResidualAndWritesThreeForms) {
   }
 }
 
+TEST_P(NormTest, MultipliesTheLastFormByFactors) {
+  for (int64_t n : {37, 384, 9000}) {
+    const auto width = static_cast<uint64_t>(n);
+    const std::vector<float> x = uniform(width, -1, 5);
+    const std::vector<float> factors = uniform(width, 0.1F, 9, 3);
+    const Moments want = moments(Norm::kLayer, {x.begin(), x.end()}, 1e-12);
+    std::vector<float> plain(width), scaled(width);
+    std::vector<uint8_t> u8(width);
+    NormArgs args{.src = {x.data()},
+                  .dst = {plain.data()},
+                  .dst2 = {u8.data(), ElementType::kU8, {0.1F, 120}},
+                  .factors = factors.data(),
+                  .rows = 1,
+                  .n = n,
+                  .epsilon = 1e-12F};
+    normalize(context_, args);
+    args.dst = {scaled.data()};
+    args.dst2 = {};
+    normalize(context_, args);
+    for (uint64_t i = 0; i < width; ++i) {
+      const double value = (x[i] - want.mean) * want.factor;
+      const double product = value * double{factors[i]};
+      ASSERT_NEAR(plain[i], value, 4e-6) << n << " at " << i;
+      ASSERT_NEAR(scaled[i], product, 4e-5) << n << " at " << i;
+      ASSERT_NEAR(u8[i], std::clamp(product / 0.1 + 120, 0.0, 255.0), 0.501) << n << " at " << i;
+    }
+  }
+}
+
 // A mean of f32 alone is off by 1e-4 of the spread at 1,000, by 2 % at 100,000.
 TEST_P(NormTest, KeepsAccuracyUnderALargeOffset) {
   for (float offset : {1e3F, -1e4F, 1e5F}) {
