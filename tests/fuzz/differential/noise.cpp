@@ -77,10 +77,11 @@ class Din {
     return product.output();
   }
 
-  // By so little wherever value is 0: the imaginary part of a transform is 0 by exact factors, and
-  // 1e-17 by rounded ones.
+  // By so little, up or down, wherever value is 0: the imaginary part of a transform is 0 by exact
+  // factors, and 1e-17 by rounded ones.
   Result<Value> lifted(Value value, double by) {
-    TN_TRY(wide, edit_.constant<float>(TN_F32, {}, {static_cast<float>(by)}));
+    TN_TRY(wide,
+           edit_.constant<float>(TN_F32, {}, {static_cast<float>(random_.one_in(2) ? by : -by)}));
     TN_TRY(little, edit_.op("Cast", {wide}, {{"to", any_dtype(value.dtype())}}));
     TN_TRY(is_some, edit_.op("Cast", {value}, {{"to", any_dtype(TN_BOOL)}}));
     return edit_.op("Where", {is_some, value, little});
