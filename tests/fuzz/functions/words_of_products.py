@@ -164,6 +164,12 @@ def _image(lib: Any, x: Any) -> Any:
     return lib.reshape(rows, (1, 2, 3, 3))
 
 
+def _apart(lib: Any, image: Any) -> Any:
+    """Equal numbers of an image become different ones: which of a tie a maximum over a window takes
+    is a matter of choice, and noise moves all copies of a number alike."""
+    return image + lib.reshape(lib.arange(18, dtype=lib.floats) * 0.0137, (1, 2, 3, 3))
+
+
 def _filled(pool: Pool) -> Drawn:
     x = pool.pick("f", lambda value: value.size > 0)
     weight = None if x is None else pool.pick("f", lambda value: value.size > 0)
@@ -215,10 +221,10 @@ word(
     "max_pool",
     _pooled,
     lambda lib, x, stride, padding: lib.max_pool(
-        _image(lib, x), (2, 2), stride=stride, padding=padding
+        _apart(lib, _image(lib, x)), (2, 2), stride=stride, padding=padding
     ),
     plain=lambda lib, x, stride, padding: lib.max(
-        lib.stack(_windows(lib, _image(lib, x), 2, stride, padding, -np.inf)), axis=0
+        lib.stack(_windows(lib, _apart(lib, _image(lib, x)), 2, stride, padding, -np.inf)), axis=0
     ),
 )
 
