@@ -167,13 +167,21 @@ class FinishBuilder {
     }
     made.other.type = view.type;
     made.other.quant = view.quant;
-    *other = {op.other, view, is_full};
+    *other = {op.other, view, is_full, op.node};
     return made;
   }
 
   const Lowering& lowering_;
   const GemmStep& step_;
 };
+
+// Numbers that are known, one for each column.
+const float* known_factors(const Lowering& lowering, const Op& op, const GemmOperand& other) {
+  const bool is_row = op.row_stride == 0 && op.column_stride == 1;
+  if (op.kind != Op::Kind::kMul || !is_row || op.other.type != ElementType::kF32) return nullptr;
+  if (!lowering.is_constant_view(other.view)) return nullptr;
+  return static_cast<const float*>(lowering.constant_data(other.view));
+}
 
 }  // namespace
 
@@ -236,18 +244,6 @@ void shorten_gelu(std::vector<Op>& ops, const kernels::Target& dst) {
   ops = {Op{.kind = Op::Kind::kShortGelu, .alpha = factor}};
 }
 
-namespace {
-
-// Numbers that are known, one for each column.
-const float* known_factors(const Lowering& lowering, const Op& op, const GemmOperand& other) {
-  const bool is_row = op.row_stride == 0 && op.column_stride == 1;
-  if (op.kind != Op::Kind::kMul || !is_row || op.other.type != ElementType::kF32) return nullptr;
-  if (!lowering.is_constant_view(other.view)) return nullptr;
-  return static_cast<const float*>(lowering.constant_data(other.view));
-}
-
-}  // namespace
-
 void tabulate_gelu(const Lowering& lowering, ElementType type, GemmEpilogue* finish) {
   constexpr float kLeastStep = 1.25e-4F;  // fifty times the error
   const std::vector<Op>& ops = finish->ops;
@@ -289,7 +285,7 @@ bool is_whole_and_alone(const GemmEpilogue& finish, const Epilogue& epilogue) {
 
 std::vector<Place> bind(Lowering& lowering, const GemmEpilogue& finish) {
   std::vector<Place> places;
-  for (const auto& [value, view, is_read] : finish.others) {
+  for (const auto& [value, view, is_read, node] : finish.others) {
     if (value == kNone)
       places.push_back({});
     else if (!is_read)
@@ -308,18 +304,15 @@ int result_memory(Lowering& lowering,
                   const View& src,
                   const View& dst) {
   for (size_t i = 0; i < others.size(); ++i) {
+    const Op& op = finish.ops[i];
+    if (op.kind != Op::Kind::kAdd || op.row_stride == 0) continue;
     const GemmOperand& other = finish.others[i];
-    const bool is_whole = finish.ops[i].row_stride != 0 && other.view.dims == dst.dims;
-    if (finish.ops[i].kind != Op::Kind::kAdd || !is_whole) continue;
     View summand = other.view;
     summand.buffer = others[i].buffer;
     summand.offset = others[i].offset;
     std::vector<Place> also_read = others;
     also_read[i] = place_of(src);
-    const std::vector<EpilogueNode>& nodes = finish.epilogue.ops;
-    const auto node = std::find_if(nodes.begin(), nodes.end(),
-                                   [&](const EpilogueNode& op) { return op.other == other.value; });
-    if (lowering.may_overwrite(summand, dst, node->node, also_read)) return summand.buffer;
+    if (lowering.may_overwrite(summand, dst, other.node, also_read)) return summand.buffer;
   }
   return lowering.scratch(dst.bytes());
 }

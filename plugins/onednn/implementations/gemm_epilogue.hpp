@@ -16,6 +16,7 @@ struct GemmOperand {
   int value = kNone;  // kNone: the op has none
   View view = {};
   bool is_read = false;  // brought into the view's strides first; else it lies so
+  int node = kNone;      // of the op
 };
 // What the kernel takes of an epilogue.
 struct GemmEpilogue {

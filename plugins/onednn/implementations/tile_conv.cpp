@@ -82,8 +82,8 @@ void build_gathered(const ConvSite& site, ElementType type, GemmStep step, GemmE
 
 // In 100 shapes of 32, 64 and 96 columns 1.4x as fast as oneDNN and its reorder; with strides,
 // windows of 5 to 7 pixels a line over 3 or 4 channels 1.4x in 65 shapes, over one channel 0.6x
-// to 1.1x. Others side by side, columns that do not fill panels and lines shorter than a tile 0.3x
-// to 1.1x (onednn/bf16_convolutions.py of tests/bench).
+// to 1.1x (kinds first and wide). Others side by side, columns that do not fill panels and lines
+// shorter than a tile 0.3x to 1.1x (onednn/bf16_convolutions.py of tests/bench).
 bool are_planes_fast_in_bf16(const GemmStep& step) {
   constexpr int64_t kMostTaps = 16, kMostTapsInStrideOne = 4, kWide = 5, kLeastWidth = 16;
   constexpr int64_t kLeastChannelsOfWide = 3;
@@ -173,7 +173,8 @@ Offer offer_tile_planes(const ConvSite& site) {
 }
 
 // Measured over 27 geometries in int8: 1.0x to 2.6x as fast as oneDNN (tests/bench/README.md).
-// Windows of one pixel take 1.3x as long as gathered, over 390 shapes with strides of 2 and 3.
+// Windows of one pixel take 1.3x as long as gathered, over 390 shapes with strides of 2 and 3
+// (onednn_kernels_bench --benchmark_filter=strided_pixels has some of them).
 Offer offer_tile_taps(const ConvSite& site) {
   const Start begun = start(site);
   if (!begun.why_not.empty()) return refused(begun.why_not);

@@ -117,17 +117,17 @@ void multiply_lines(const Context& context, const TileProductArgs& args) {
   const int64_t most = std::min(lines_of_unit(w), std::max<int64_t>(even, kLeastLines));
   const int64_t lines = parts(w.out_height, parts(w.out_height, most));
   const int64_t n_parts = parts(w.out_height, lines);
+  const int64_t n_panels = parts(args.n, kTilePanel);
   auto run = [&](int64_t lo, int64_t hi) {
     for (int64_t unit = lo; unit < hi; ++unit) {
       const int64_t line = unit % n_parts * lines;
       amx::tile_unit(args, {.row = (unit / n_parts * w.out_height + line) * w.out_width,
                             .n_rows = std::min(lines, w.out_height - line) * w.out_width,
                             .panel = 0,
-                            .n_panels = parts(args.n, kTilePanel),
+                            .n_panels = n_panels,
                             .depth = w.steps * kTileDepth});
     }
   };
-  const int64_t n_panels = parts(args.n, kTilePanel);
   parallel_for(context.parallel, n_images * n_parts,
                grain_of(lines * w.out_width, n_panels, w.steps * kTileDepth), run);
 }

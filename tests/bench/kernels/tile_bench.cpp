@@ -140,6 +140,22 @@ BENCHMARK(convolution_u8)
     ->Args({28, 2, 256, 256, 8})
     ->Args({14, 2, 512, 512, 8})
     ->UseRealTime();
+
+// Arguments: size of the image, channels, columns, images, whether rows are gathered.
+void strided_pixels_u8(benchmark::State& state) {
+  const int64_t size = state.range(0), channels = state.range(1), n_images = state.range(3);
+  const Windows windows{size, size, size / 2, size / 2, 1, 1, 2, 2, 1, 1, 0, 0};
+  Operands operands(n_images * windows.out_height * windows.out_width, state.range(2), channels,
+                    n_images * size * size * channels);
+  operands.args.row = state.range(4) != 0 ? TileRow::kWindow : TileRow::kTaps;
+  operands.args.windows = {windows, channels, channels};
+  operands.args.taps = tile_taps(windows, channels);
+  run(state, operands.args);
+}
+BENCHMARK(strided_pixels_u8)
+    ->ArgNames({"size", "channels", "n", "images", "gathered"})
+    ->ArgsProduct({{14, 28, 56}, {128, 256}, {128, 512}, {1, 8}, {0, 1}})
+    ->UseRealTime();
 BENCHMARK(tile_product_u8)
     ->ArgNames({"m", "n", "k", "residual"})
     ->Args({3136, 256, 64, 0})

@@ -5,7 +5,8 @@
 
 depthwise: a window over each channel alone. windows: windows of 3 and 5 over all channels, which
 run on AMX tiles. pixels: windows of one pixel, the same; residual: with a residual behind them.
-first: windows over the few channels of an input in f32, the same. Shapes are
+first: windows over the few channels of an input in f32, the same; wide: windows of 5 to 7 of
+those, with strides. Shapes are
 drawn from the table of the kind. Both plans of a shape run in turn on two threads; a line has
 images, channels, filters, pixels of a side, window and stride, the shortest times of the layer in
 both plans in us, with the reorder of an input, and their ratio (above 1: this backend's kernel is
@@ -19,7 +20,7 @@ import math
 import random
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -71,15 +72,6 @@ KINDS = {
         sides=(56, 28, 14, 7),
         windows=(1,),
     ),
-    "residual": Kind(
-        "amx",
-        channels=(128, 256, 384, 512, 1024, 2048),
-        filters=(32, 48, 64, 96, 128, 256, 512, 1024, 2048),
-        sides=(56, 28, 14, 7),
-        windows=(1,),
-        strides=(1,),
-        has_residual=True,
-    ),
     "first": Kind(
         "amx planes",
         channels=(1, 3, 4),
@@ -90,6 +82,14 @@ KINDS = {
         reads_input=True,
     ),
 }
+KINDS["residual"] = replace(KINDS["pixels"], strides=(1,), has_residual=True)
+KINDS["wide"] = replace(
+    KINDS["first"],
+    filters=(32, 64, 96, 128),
+    sides=(64, 96, 128, 224, 320),
+    windows=(5, 6, 7),
+    strides=(2, 3, 4),
+)
 BATCHES = (1, 8)
 
 
