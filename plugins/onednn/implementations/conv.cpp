@@ -22,6 +22,7 @@ constexpr Implementation<ConvSite> kConv[] = {
     {"amx planes", offer_tile_planes, kRival},
     {"amx windows", offer_tile_taps, kRival},
     {"amx", offer_tile_conv, kRival},
+    {"bf16x6", offer_bf16x6_conv, kRival},
     {"int8 gemm", offer_int8_conv},
     {"onednn", offer_onednn_conv, kRival},
 };

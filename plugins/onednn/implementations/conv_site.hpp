@@ -58,6 +58,7 @@ Offer offer_computed_filter(const ConvSite& site);
 Offer offer_tile_planes(const ConvSite& site);
 Offer offer_tile_taps(const ConvSite& site);
 Offer offer_tile_conv(const ConvSite& site);
+Offer offer_bf16x6_conv(const ConvSite& site);
 // In 8 bits by kernels/int8_product.h, where oneDNN's sums would saturate.
 Offer offer_int8_conv(const ConvSite& site);
 // By oneDNN, in the first of its forms that it has a kernel for.

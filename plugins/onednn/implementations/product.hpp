@@ -39,6 +39,7 @@ Offer offer_symmetric_product(const ProductSite& site);
 Offer offer_sparse_product(const ProductSite& site);
 // On AMX tiles (kernels/tile_product.h), in int8 and, with precision=bf16, in bf16.
 Offer offer_tile_product(const ProductSite& site);
+Offer offer_bf16x6_product(const ProductSite& site);
 // In 8 bits by kernels/int8_product.h, where oneDNN's sums would saturate.
 Offer offer_int8_product(const ProductSite& site);
 // By plain loops: no more products than a primitive takes time to begin.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench.h"
+#include "kernels/bf16x6_product.h"
 #include "kernels/tile_product.h"
 
 namespace tenon::onednn::kernels::bench {
@@ -73,6 +74,27 @@ void tile_product_u8(benchmark::State& state) {
   operands.args.epilogue.ops = &add;
   operands.args.epilogue.n_ops = state.range(3) != 0 ? 1 : 0;
   run(state, operands.args);
+}
+
+// Arguments: rows, columns, k.
+void bf16x6_product_f32(benchmark::State& state) {
+  if (!has_tiles()) return state.SkipWithError("no AMX on this CPU");
+  const int64_t m = state.range(0), n = state.range(1), k = state.range(2);
+  using Floats = std::vector<float, OnLines<float>>;
+  Floats left(static_cast<size_t>(m * k), 0.3F), right(static_cast<size_t>(k * n), 0.7F);
+  Floats result(static_cast<size_t>(m * n));
+  std::vector<float> scales(static_cast<size_t>(tile_columns(n)), 1), bias(scales.size(), 1);
+  SplitProductArgs args{
+      .a = left.data(), .a_stride = k, .b = {right.data(), n, 0, n}, .m = m, .n = n, .k = k};
+  args.epilogue.scales = scales.data();
+  args.epilogue.bias = bias.data();
+  args.epilogue.dst = {result.data(), ElementType::kF32};
+  args.epilogue.dst_stride = n;
+  for (auto _ : state)
+    bf16x6_product({nullptr, {}}, args);
+  const double operations = 2.0 * static_cast<double>(m * n * k);
+  state.counters["operations"] = benchmark::Counter(
+      operations, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);
 }
 
 // Arguments: size of the image, of the window, stride, columns, whether planes are read.
@@ -165,6 +187,22 @@ BENCHMARK(tile_product_u8)
     ->Args({392, 1024, 256, 1})
     ->Args({1024, 384, 384, 0})
     ->Args({1024, 384, 1536, 1})
+    ->UseRealTime();
+BENCHMARK(bf16x6_product_f32)
+    ->ArgNames({"m", "n", "k"})
+    ->Args({3136, 64, 64})
+    ->Args({3136, 256, 64})
+    ->Args({3136, 64, 256})
+    ->Args({784, 512, 128})
+    ->Args({196, 256, 1024})
+    ->Args({2048, 384, 384})
+    ->Args({2048, 1536, 384})
+    ->Args({2048, 384, 1536})
+    ->Args({128, 768, 768})
+    ->Args({128, 3072, 768})
+    ->Args({128, 768, 3072})
+    ->Args({2048, 3072, 768})
+    ->Args({2048, 768, 3072})
     ->UseRealTime();
 BENCHMARK(first_convolution_u8)
     ->ArgNames({"size", "window", "stride", "n", "planes"})

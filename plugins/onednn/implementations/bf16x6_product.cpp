@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products and convolutions of one pixel with constant weights in f32, on AMX tiles: each number is
+// the sum of three bf16 parts (kernels/bf16x6_product.h).
+
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "conv_site.hpp"
+#include "cpu.hpp"
+#include "float_step.hpp"
+#include "kernels/bf16x6_product.h"
+#include "product.hpp"
+#include "tile_step.hpp"
+
+namespace tenon::onednn {
+namespace {
+
+// Of weights that another plan has looked at nothing is read: their pages may have gone back to the
+// file.
+std::string why_not_numbers(Lowering& lowering, const View& weights) {
+  const auto* numbers = static_cast<const float*>(lowering.constant_data(weights));
+  const std::shared_ptr<const void> fact = lowering.weights().made(
+      numbers, weights.bytes(), "have bf16 parts", sizeof(bool),
+      [&](void* to) { new (to) bool(kernels::have_parts(numbers, weights.count())); });
+  lowering.plan().facts.push_back(fact);
+  const bool have_parts = *static_cast<const bool*>(fact.get());
+  return have_parts ? "" : "weights that are not finite, or almost too large";
+}
+
+// Empty: it is faster than vectors.
+std::string why_slower(const FloatStep& made) {
+  constexpr int64_t kLeastRows = 32, kLeastColumns = 32, kLeastDepth = 32;
+  const auto& args = made.step.args;
+  if (args.m < kLeastRows) return "fewer than 32 rows";
+  if (args.n < kLeastColumns) return "fewer than 32 columns";
+  return args.k < kLeastDepth ? "rows of fewer than 32 elements" : "";
+}
+
+std::string find_conv_step(const ConvSite& site, FloatStep* found) {
+  const Lowering& lowering = site.lowering;
+  const Node& node = site.node();
+  const View& weights = lowering.view(node.inputs[1]);
+  if (std::string why = why_not_floats(lowering, weights); !why.empty()) return why;
+  if (node.integer("group", 1) != 1) return "more than one group";
+  if (weights.dims.size() > 4) return "more than two spatial axes";
+  if (!has_known_bias(lowering, node.input(2))) return "the bias is computed";
+  found->step = conv_step(lowering, site.index);
+  if (found->step.args.a.has_windows) return "windows of more than one pixel, or strides";
+  found->n_stride = weights.strides[0];
+  found->k_stride = weights.strides[1];
+  found->finish = finish_of(lowering, found->step, site.epilogue);
+  const bool is_whole = found->finish.epilogue.nodes.size() == site.epilogue.nodes.size();
+  return is_whole ? "" : kPartOfEpilogue;
+}
+
+}  // namespace
+
+Offer offer_bf16x6_product(const ProductSite& site) {
+  if (!computes_in_tiles()) return refused(kNoTiles);
+  FloatStep made;
+  if (std::string why = find_float_step(site, &made); !why.empty()) return refused(std::move(why));
+  if (std::string why = why_not_numbers(site.lowering, made.step.weights.view); !why.empty())
+    return refused(std::move(why));
+  return accepted_unless(why_slower(made), [&site, made]() mutable {
+    made.step.src = site.lowering.read_row_major(site.product.a, ElementType::kF32);
+    build_float_step(site.lowering, std::move(made), FloatKernel::kTiles);
+  });
+}
+
+Offer offer_bf16x6_conv(const ConvSite& site) {
+  if (!computes_in_tiles()) return refused(kNoTiles);
+  FloatStep made;
+  if (std::string why = find_conv_step(site, &made); !why.empty()) return refused(std::move(why));
+  if (std::string why = why_not_numbers(site.lowering, made.step.weights.view); !why.empty())
+    return refused(std::move(why));
+  return accepted_unless(why_slower(made), [&site, made]() mutable {
+    const int source = site.node().inputs[0];
+    made.step.src =
+        site.lowering.read(source, ElementType::kF32, channels_last_strides(site.dims(source)));
+    build_float_step(site.lowering, std::move(made), FloatKernel::kTiles);
+  });
+}
+
+}  // namespace tenon::onednn

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of f32 numbers on tiles; contract in ../bf16x6_product.h. The parts of both operands of a
+// unit stay in L2 for a piece of k. Blocks of rows and of columns are split in turn, each beside the
+// products of the block before it with all those of the other operand that are there, so that there
+// is about as much to split at any time. A step of k of a block is 24 products of tiles: six pairs
+// of parts, the smallest ones first, in an order in which a pair follows from the one before by
+// loading one side.
+
+#include "blocks.h"
+#include "split_parts.h"
+
+namespace tenon::onednn::kernels::amx {
+namespace {
+
+constexpr int64_t kPart = 16 * kTileDepth;
+constexpr int kTakes = 3;  // of what runs beside the products, in each step
+
+#define TENON_LOAD_LEFT(part)                                              \
+  do {                                                                     \
+    _tile_loadd(4, left + (part) * kPart, kTileDepth);                     \
+    if constexpr (has_lower)                                               \
+      _tile_loadd(5, left + kSplitTileBytes + (part) * kPart, kTileDepth); \
+  } while (false)
+#define TENON_LOAD_RIGHT(part)                                            \
+  do {                                                                    \
+    _tile_loadd(6, right + (part) * kPart, kTileDepth);                   \
+    _tile_loadd(7, right + kSplitTileBytes + (part) * kPart, kTileDepth); \
+  } while (false)
+#define TENON_MULTIPLY_PARTS() \
+  do {                         \
+    _tile_dpbf16ps(0, 4, 6);   \
+    _tile_dpbf16ps(1, 4, 7);   \
+    if constexpr (has_lower) { \
+      _tile_dpbf16ps(2, 5, 6); \
+      _tile_dpbf16ps(3, 5, 7); \
+    }                          \
+  } while (false)
+
+// The sums of a row and one panel, in f32 on vectors.
+void multiply_on_vectors(const SplitProductArgs& args, int64_t row, int64_t panel, int32_t* sums) {
+  const float* const a = args.a + row * args.a_stride;
+  const float* b = args.b.panel(panel);
+  __m512 low = _mm512_setzero_ps(), high = low;
+  for (int64_t k = 0; k < args.k; ++k, b += args.b.stride) {
+    const __m512 x = _mm512_set1_ps(a[k]);
+    low = _mm512_fmadd_ps(x, _mm512_loadu_ps(b), low);
+    high = _mm512_fmadd_ps(x, _mm512_loadu_ps(b + 16), high);
+  }
+  _mm512_storeu_ps(sums, low);
+  _mm512_storeu_ps(sums + 16, high);
+}
+
+template <class To, Shape shape, class From>
+class Unit {
+ public:
+  Unit(const SplitProductArgs& args, const SplitUnit& unit)
+      : args_(args),
+        unit_(unit),
+        n_steps_(split_steps(args.k)),
+        piece_steps_(split_piece_steps(args.k)),
+        n_rows_(split_blocks(unit.n_rows)),
+        sums_(reinterpret_cast<int32_t*>(parts_of(Side::kPanels, unit.n_panels))),
+        blocks_(args.epilogue, args.n, {.first = unit.row}, true) {}
+
+  void run() {
+    for (int64_t first = 0; first < n_steps_; first += piece_steps_) {
+      begin(first, {Side::kRows, 0});
+      finish();
+      for (Block block{Side::kPanels, 0}, last{Side::kRows, 0}; exists(block); block = after(block)) {
+        begin(first, block);
+        multiply_all(first, last);
+        finish();
+        last = block;
+        if (!exists(after(block))) multiply_all(first, last);
+      }
+    }
+    blocks_.flush(mend());
+  }
+
+ private:
+  enum class Side : uint8_t { kRows, kPanels };
+  struct Block {
+    Side side;
+    int64_t at;
+  };
+
+  int64_t count(Side side) const { return side == Side::kRows ? n_rows_ : unit_.n_panels; }
+  bool exists(const Block& block) const { return block.at < count(block.side); }
+  // Rows and panels in turn, then what one side has more of.
+  Block after(const Block& block) const {
+    const Block other = block.side == Side::kRows ? Block{Side::kPanels, block.at}
+                                                  : Block{Side::kRows, block.at + 1};
+    return exists(other) ? other : Block{block.side, block.at + 1};
+  }
+  // How many blocks of the other side were split before this one.
+  int64_t partners(const Block& block) const {
+    const Side other = block.side == Side::kRows ? Side::kPanels : Side::kRows;
+    return least_of(block.at + (block.side == Side::kPanels ? 1 : 0), count(other));
+  }
+
+  // Sums of rows whose numbers have no parts.
+  auto mend() const {
+    return [this](const Held& held) {
+      if (unsplit_[held.row / kTileRows] != 0) mend_rows(held);
+    };
+  }
+  [[gnu::noinline]] void mend_rows(const Held& held) const {
+    const uint32_t unsplit = unsplit_[held.row / kTileRows];
+    for (int i = 0; i < held.rows; ++i)
+      if ((unsplit >> i & 1) != 0)
+        multiply_on_vectors(args_, unit_.row + held.row + i, held.column / kTilePanel,
+                            held.sums + i * kColumns);
+  }
+
+  int rows_of(int64_t block) const {
+    return static_cast<int>(least_of(kTileRows, unit_.n_rows - block * kTileRows));
+  }
+  int steps_from(int64_t step) const {
+    return static_cast<int>(least_of(piece_steps_, n_steps_ - step));
+  }
+  char* parts_of(Side side, int64_t i) const {
+    return unit_.memory + (side == Side::kRows ? i : n_rows_ + i) * split_piece_bytes(args_.k);
+  }
+  const float* numbers_of(Side side, int64_t i) const {
+    return side == Side::kRows ? args_.a + (unit_.row + i * kTileRows) * args_.a_stride
+                               : args_.b.panel(unit_.panel + i);
+  }
+
+  // Begins to split a block, for the piece of k that begins with this step.
+  void begin(int64_t first, const Block& block) {
+    const bool is_right = block.side == Side::kPanels;
+    const int64_t k = first * kSplitDepth;
+    const int steps = steps_from(first);
+    const float* const numbers = numbers_of(block.side, block.at);
+    const bool is_last = block.at + 1 == count(block.side);
+    splitter_.begin(
+        {.from = numbers + k * (is_right ? args_.b.stride : 1),
+         .ahead = is_last ? 0 : numbers_of(block.side, block.at + 1) - numbers,
+         .stride = is_right ? args_.b.stride : args_.a_stride,
+         .is_right = is_right,
+         .n_rows = is_right ? 0 : rows_of(block.at),
+         .n_steps = steps,
+         .last = static_cast<int>(least_of(kSplitDepth, args_.k - k - (steps - 1) * kSplitDepth))},
+        parts_of(block.side, block.at));
+    split_rows_ = is_right ? -1 : block.at;
+  }
+  void finish() {
+    splitter_.take(splitter_.n_takes());
+    if (split_rows_ >= 0) unsplit_[split_rows_] |= splitter_.unsplit();
+    splitter_.begin({}, nullptr);
+    split_rows_ = -1;
+  }
+
+  // A block times all those of the other side that were split before it.
+  void multiply_all(int64_t first, const Block& block) {
+    const int64_t n = partners(block);
+    const int64_t takes = n * steps_from(first) * kTakes;
+    if (n > 0) share_ = static_cast<int>((splitter_.n_takes() + takes - 1) / takes);
+    for (int64_t i = 0; i < n; ++i)
+      if (block.side == Side::kRows)
+        multiply_block(first, block.at, i);
+      else
+        multiply_block(first, i, block.at);
+  }
+
+  void multiply_block(int64_t first, int64_t block, int64_t panel) {
+    const char* const left = parts_of(Side::kRows, block);
+    const char* const right = parts_of(Side::kPanels, panel);
+    const int rows = rows_of(block);
+    blocks_.configure(rows, mend());
+    asm volatile("" ::: "memory");  // what was split is there
+    const bool is_whole = piece_steps_ == n_steps_;
+    const int64_t at = is_whole ? (turn_ ^= 1) : block * unit_.n_panels + panel;
+    int32_t* const sums = sums_ + at * kBlockSums;
+    const Begin begin{blocks_.held(), first > 0 ? sums : nullptr, nullptr};
+    if (rows > 16)
+      multiply<true>(left, right, steps_from(first), begin);
+    else
+      multiply<false>(left, right, steps_from(first), begin);
+    blocks_.hold({sums, block * kTileRows, (unit_.panel + panel) * kTilePanel, rows,
+                  first + piece_steps_ >= n_steps_},
+                 mend());
+  }
+
+  template <bool has_lower>
+  void multiply(const char* left, const char* right, int steps, const Begin& begin) {
+    const int takes = 2 * kTakes * steps;
+    const int share = (blocks_.waiting() + takes - 1) / takes * 2;
+    multiply_step<has_lower, true>(left, right, begin, share);
+    for (int step = 1; step < steps; ++step) {
+      left += kSplitBlockBytes;
+      right += kSplitBlockBytes;
+      multiply_step<has_lower, false>(left, right, begin, share);
+    }
+  }
+
+  template <bool has_lower, bool is_first>
+  TENON_INLINE void multiply_step(const char* left,
+                                  const char* right,
+                                  const Begin& begin,
+                                  int share) {
+    TENON_LOAD_RIGHT(2);
+    TENON_LOAD_LEFT(0);
+    if constexpr (is_first) {
+      TENON_BEGIN_SUMS(0, begin);
+      TENON_BEGIN_SUMS(1, begin);
+      if constexpr (has_lower) {
+        TENON_BEGIN_SUMS(2, begin);
+        TENON_BEGIN_SUMS(3, begin);
+      }
+    }
+    TENON_MULTIPLY_PARTS();
+    TENON_LOAD_RIGHT(1);
+    TENON_MULTIPLY_PARTS();
+    take(share);
+    TENON_LOAD_LEFT(1);
+    TENON_MULTIPLY_PARTS();
+    TENON_LOAD_RIGHT(0);
+    TENON_MULTIPLY_PARTS();
+    take(share);
+    TENON_LOAD_LEFT(2);
+    TENON_MULTIPLY_PARTS();
+    TENON_LOAD_LEFT(0);
+    TENON_MULTIPLY_PARTS();
+    take(share);
+  }
+  TENON_INLINE void take(int share) {
+    blocks_.take(share);
+    splitter_.take(share_);
+  }
+
+  const SplitProductArgs& args_;
+  const SplitUnit& unit_;
+  int64_t n_steps_;
+  int64_t piece_steps_;
+  int64_t n_rows_;  // blocks
+  int32_t* sums_;
+  Blocks<false, To, shape, From> blocks_;
+  Splitter splitter_;
+  int share_ = 0;            // of what is split, at a time
+  int64_t split_rows_ = -1;  // the block of rows that is split
+  int64_t turn_ = 0;
+  uint32_t unsplit_[kMostSplitRows / kTileRows] = {};  // by block of rows
+};
+
+}  // namespace
+
+void split_unit(const SplitProductArgs& args, const SplitUnit& unit) {
+  auto run = [&]<class To, Shape shape, class From>() { Unit<To, shape, From>(args, unit).run(); };
+  if (args.epilogue.dst.type == ElementType::kF32) return with_ending_as<float>(args.epilogue, run);
+  with_general_ending(run);
+}
+
+}  // namespace tenon::onednn::kernels::amx
