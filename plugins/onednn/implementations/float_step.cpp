@@ -84,6 +84,7 @@ class StepBuilder {
     args.n = step_.args.n;
     args.k = args.a_stride = step_.args.k;
     args.b = {.columns = panel(), .group = panel() * args.k, .stride = panel()};
+    args.cut = kernels::cut_product(args.m, args.n, args.k, lowering_.options().threads);
     set_result(finish_, dst, step_.dst_row, &args.epilogue);
     shorten_gelu(finish_.ops, args.epilogue.dst);
     made->kernel = "tenon:amx_bf16x6";

@@ -83,7 +83,7 @@ void build_gathered(const ConvSite& site, ElementType type, GemmStep step, GemmE
 // In 100 shapes of 32, 64 and 96 columns 1.4x as fast as oneDNN and its reorder; with strides,
 // windows of 5 to 7 pixels a line over 3 or 4 channels 1.4x in 65 shapes, over one channel 0.6x
 // to 1.1x (kinds first and wide). Others side by side, columns that do not fill panels and lines
-// shorter than a tile 0.3x to 1.1x (onednn/bf16_convolutions.py of tests/bench).
+// shorter than a tile 0.3x to 1.1x (onednn/convolutions.py of tests/bench).
 bool are_planes_fast_in_bf16(const GemmStep& step) {
   constexpr int64_t kMostTaps = 16, kMostTapsInStrideOne = 4, kWide = 5, kLeastWidth = 16;
   constexpr int64_t kLeastChannelsOfWide = 3;
@@ -133,7 +133,7 @@ kernels::TileTaps taps_of(const GemmStep& step, ElementType type) {
 }
 
 // In 44 shapes of 3x3 1.14x as fast as oneDNN, the slowest 0.91x; larger windows, few channels and
-// columns that do not fill panels 0.6x to 1.2x (onednn/bf16_convolutions.py of tests/bench).
+// columns that do not fill panels 0.6x to 1.2x (onednn/convolutions.py of tests/bench).
 bool is_fast_in_bf16(const GemmStep& step) {
   constexpr int64_t kLeastChannels = 64, kLeastColumns = 64, kMostTaps = 9;
   const kernels::ConvWindows& w = step.args.a.windows;
@@ -183,7 +183,7 @@ Offer offer_tile_taps(const ConvSite& site) {
 }
 
 // One pixel in bf16: over 69 shapes 1.18x as fast as oneDNN, over 68 with a residual 1.17x, least
-// 0.79x; in front of fewer channels or columns 0.5x to 1.3x (onednn/bf16_convolutions.py).
+// 0.79x; in front of fewer channels or columns 0.5x to 1.3x (onednn/convolutions.py).
 bool are_pixels_fast_in_bf16(const GemmStep& step) {
   constexpr int64_t kLeastChannels = 256, kLeastColumns = 64;
   constexpr int64_t kFewPlaces = 300, kManyColumns = 256;

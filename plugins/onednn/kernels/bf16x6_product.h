@@ -23,6 +23,9 @@ namespace tenon::onednn::kernels {
 // Whether all numbers have parts, as those of b must.
 bool have_parts(const float* numbers, int64_t n);
 
+// How work is divided so that it takes the least time, for all products of this size.
+SplitCut cut_product(int64_t m, int64_t n, int64_t k, int threads);
+
 // has_tiles() must hold.
 void bf16x6_product(const Context& context, const SplitProductArgs& args);
 

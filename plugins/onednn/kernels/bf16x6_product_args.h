@@ -30,11 +30,19 @@ struct SplitRight {
   }
 };
 
+// What a unit of work has at most, in blocks of 32 rows and panels of 32 columns.
+struct SplitCut {
+  int64_t blocks = 1;
+  int64_t panels = 1;
+  double efficiency = 0;  // estimated: the share of m n k products in the time of all threads
+};
+
 struct SplitProductArgs {
   const float* a = nullptr;
   int64_t a_stride = 0;  // elements between rows
   SplitRight b = {};
   int64_t m = 0, n = 0, k = 0;
+  SplitCut cut = {};  // cut_product
   // scales and bias: [columns of all groups]; ops' operands and dst at the first row and column.
   // columns, first_row and first_column are set per block.
   Epilogue epilogue = {};

@@ -47,6 +47,7 @@ struct Problem {
     args.m = of.m;
     args.n = of.n;
     args.k = of.k;
+    args.cut = cut_product(of.m, of.n, of.k, 2);
     args.epilogue.scales = scales.data();
     args.epilogue.bias = bias.data();
     args.epilogue.dst_stride = of.n;

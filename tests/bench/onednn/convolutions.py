@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions in bf16 by this backend's kernels beside oneDNN's, over many shapes.
+"""Convolutions in bf16 and f32 by this backend's kernels beside oneDNN's, over many shapes.
 
-.venv/bin/python tests/bench/onednn/bf16_convolutions.py KIND [--shapes 70] [--runs 12] [--seed 1]
+.venv/bin/python tests/bench/onednn/convolutions.py KIND [--shapes 70] [--runs 12] [--seed 1]
 
 depthwise: a window over each channel alone. windows: windows of 3 and 5 over all channels, which
 run on AMX tiles. pixels: windows of one pixel, the same; residual: with a residual behind them.
 first: windows over the few channels of an input in f32, the same; wide: windows of 5 to 7 of
-those, with strides. Shapes are
-drawn from the table of the kind. Both plans of a shape run in turn on two threads; a line has
+those, with strides. split: windows of one pixel in f32, as sums of bf16 parts on tiles; products of
+matrices run in the same kernel; split residual: with a residual behind them. Shapes are drawn from
+the table of the kind. Both plans of a shape run in turn on two threads; a line has
 images, channels, filters, pixels of a side, window and stride, the shortest times of the layer in
 both plans in us, with the reorder of an input, and their ratio (above 1: this backend's kernel is
 faster). The last line is the geometric mean of the ratios with its 95 % interval over shapes, and
@@ -33,7 +34,8 @@ sys.path.insert(0, str(HERE.parent))
 import figures  # noqa: E402
 
 LAYER = "layer"
-LEAST, MOST = 16384, 8_000_000  # elements: smaller results stay in fp32
+LEAST = {"bf16": 16384, "fp32": 1024}  # elements: smaller results stay in fp32
+MOST = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Kind:
     strides: tuple[int, ...] = (1, 2)
     reads_input: bool = False
     has_residual: bool = False
+    precision: str = "bf16"
 
 
 KINDS = {
@@ -82,6 +85,16 @@ KINDS = {
         reads_input=True,
     ),
 }
+KINDS["split"] = Kind(
+    "bf16x6",
+    channels=(16, 32, 48, 64, 96, 128, 192, 256, 384, 768, 1024, 2048),
+    filters=(16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048),
+    sides=(56, 28, 20, 14, 10, 7, 6),
+    windows=(1,),
+    strides=(1,),
+    precision="fp32",
+)
+KINDS["split residual"] = replace(KINDS["split"], has_residual=True)
 KINDS["residual"] = replace(KINDS["pixels"], strides=(1,), has_residual=True)
 KINDS["wide"] = replace(
     KINDS["first"],
@@ -151,7 +164,7 @@ def drawn(kind: Kind, count: int, seed: int) -> list[tuple]:
 
     def is_sized(images, channels, filters, side, window, stride) -> bool:
         results = images * (filters or channels) * (side // stride) ** 2
-        return results >= LEAST and images * channels * side**2 <= MOST
+        return results >= LEAST[kind.precision] and images * channels * side**2 <= MOST
 
     return [shape for shape in shapes if is_sized(*shape)][:count]
 
@@ -169,7 +182,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for shape in drawn(kind, arguments.shapes, arguments.seed):
             loaded = tn.load(str(model(Path(folder), kind, *shape)))
-            options = {"backend": "onednn", "precision": "bf16", "threads": 2}
+            options = {"backend": "onednn", "precision": kind.precision, "threads": 2}
             plans = [loaded.compile(**options, without=[kind.without]), loaded.compile(**options)]
             images, channels, _, side = shape[:4]
             x = np.random.default_rng(1).standard_normal((images, channels, side, side))
