@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products and convolutions of one pixel with constant weights in f32, on AMX tiles: each number is
-// the sum of three bf16 parts (kernels/bf16x6_product.h).
+// Products and convolutions with constant weights in f32, on AMX tiles: each number is the sum of
+// three bf16 parts (kernels/bf16x6_product.h).
 
 #include <memory>
 #include <new>
@@ -29,15 +29,10 @@ std::string why_not_numbers(Lowering& lowering, const View& weights) {
   return have_parts ? "" : "weights that are not finite, or almost too large";
 }
 
-// Empty: it is faster than vectors. In 200 shapes 1.29 times where this holds, least 0.94; 0.9 times
-// elsewhere (onednn/convolutions.py split).
 std::string why_slower(const Lowering& lowering, const FloatStep& made) {
-  constexpr double kLeastEfficiency = 0.4;
   const auto& args = made.step.args;
-  if (args.k <= kernels::kSplitDepth) return "rows of no more than 32 elements";
-  const kernels::SplitCut cut =
-      kernels::cut_product(args.m, args.n, args.k, lowering.options().threads);
-  return cut.efficiency < kLeastEfficiency ? "too few rows or columns for what is split" : "";
+  const bool is_fast = is_faster_on_tiles(lowering, args.m, args.n, args.k);
+  return is_fast ? "" : "too few rows or columns for what is split, or rows of 32 elements";
 }
 
 std::string find_conv_step(const ConvSite& site, FloatStep* found) {
@@ -49,9 +44,9 @@ std::string find_conv_step(const ConvSite& site, FloatStep* found) {
   if (weights.dims.size() > 4) return "more than two spatial axes";
   if (!has_known_bias(lowering, node.input(2))) return "the bias is computed";
   found->step = conv_step(lowering, site.index);
-  if (found->step.args.a.has_windows) return "windows of more than one pixel, or strides";
-  found->n_stride = weights.strides[0];
-  found->k_stride = weights.strides[1];
+  const bool has_whole_steps = weights.dims[1] % kernels::kSplitDepth == 0;
+  if (found->step.args.a.has_windows && !has_whole_steps)
+    return "windows of channels that are no multiple of 32";
   found->finish = finish_of(lowering, found->step, site.epilogue);
   const bool is_whole = found->finish.epilogue.nodes.size() == site.epilogue.nodes.size();
   return is_whole ? "" : kPartOfEpilogue;
@@ -81,6 +76,7 @@ Offer offer_bf16x6_conv(const ConvSite& site) {
     const int source = site.node().inputs[0];
     made.step.src =
         site.lowering.read(source, ElementType::kF32, channels_last_strides(site.dims(source)));
+    add_weights(site.lowering, site.epilogue, &made.step);
     build_float_step(site.lowering, std::move(made), FloatKernel::kTiles);
   });
 }

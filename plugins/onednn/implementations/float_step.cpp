@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cpu.hpp"
 #include "kernels/bf16x6_product.h"
@@ -83,6 +84,8 @@ class StepBuilder {
     args.m = step_.args.m;
     args.n = step_.args.n;
     args.k = args.a_stride = step_.args.k;
+    args.has_windows = step_.args.a.has_windows;
+    args.windows = step_.args.a.windows;
     args.b = {.columns = panel(), .group = panel() * args.k, .stride = panel()};
     args.cut = kernels::cut_product(args.m, args.n, args.k, lowering_.options().threads);
     set_result(finish_, dst, step_.dst_row, &args.epilogue);
@@ -104,18 +107,34 @@ class StepBuilder {
 
   // Shared by all plans of the model.
   View packed() const {
-    const View& weights = step_.weights.view;
-    const kernels::FloatWeights from = {static_cast<const float*>(lowering_.constant_data(weights)),
-                                        step_.args.k, step_.args.n, made_.k_stride, made_.n_stride};
-    const int64_t bytes = kernels::packed_float_bytes(from, panel());
+    const GemmWeights& weights = step_.weights;
+    const auto* data = static_cast<const float*>(lowering_.constant_data(weights.view));
+    const kernels::FloatWeights sizes{data, step_.args.k, step_.args.n};
+    const int64_t bytes = kernels::packed_float_bytes(sizes, panel());
     std::string form = "f32 panels";
-    for (int64_t number : {from.k, from.n, from.k_stride, from.n_stride})
+    for (int64_t number : {sizes.k, sizes.n, weights.n_stride, weights.k_places.front(),
+                           weights.k_places.back()})
       form += " " + std::to_string(number);
     return lowering_.make_constant(
         ElementType::kF32, {bytes / 4},
-        lowering_.weights().made(from.data, weights.bytes(), form, bytes, [&](void* to) {
-          kernels::pack_floats(from, panel(), static_cast<float*>(to));
-        }));
+        lowering_.weights().made(data, weights.view.bytes(), form, bytes,
+                                 [&](void* to) { pack(sizes, static_cast<float*>(to)); }));
+  }
+  // In the order in which a row of the left operand has its elements: that of memory, or tap by tap.
+  void pack(kernels::FloatWeights from, float* to) const {
+    const GemmWeights& weights = step_.weights;
+    std::vector<float> rows;
+    if (step_.args.a.has_windows) {
+      rows.reserve(static_cast<size_t>(from.k * from.n));
+      for (int64_t place : weights.k_places)
+        for (int64_t i = 0; i < from.n; ++i)
+          rows.push_back(from.data[place + i * weights.n_stride]);
+      from = {rows.data(), from.k, from.n, from.n, 1};
+    } else {
+      from.k_stride = from.k > 1 ? weights.k_places[1] : 0;
+      from.n_stride = weights.n_stride;
+    }
+    kernels::pack_floats(from, panel(), to);
   }
 
   Lowering& lowering_;
@@ -154,11 +173,18 @@ std::string find_float_step(const ProductSite& site, FloatStep* found) {
   step.args.n = step.dst_row = b.dims[n_axis];
   step.args.m = lowering.view(product.a).count() / step.args.k;
   step.dst_strides = row_major_strides(lowering.graph().values[site.epilogue.result].dims);
-  found->k_stride = b.strides[k_axis];
-  found->n_stride = b.strides[n_axis];
+  step.weights.n_stride = b.strides[n_axis];
+  for (int64_t i = 0; i < step.args.k; ++i)
+    step.weights.k_places.push_back(i * b.strides[k_axis]);
   found->finish = finish_of(lowering, step, site.epilogue);
   const bool is_whole = found->finish.epilogue.nodes.size() == site.epilogue.nodes.size();
   return is_whole ? "" : "the kernel does not take along what follows";
+}
+
+bool is_faster_on_tiles(const Lowering& lowering, int64_t m, int64_t n, int64_t k) {
+  constexpr double kLeastEfficiency = 0.4;
+  if (!computes_in_tiles() || k <= kernels::kSplitDepth) return false;
+  return kernels::cut_product(m, n, k, lowering.options().threads).efficiency >= kLeastEfficiency;
 }
 
 void build_float_step(Lowering& lowering, FloatStep made, FloatKernel kernel) {

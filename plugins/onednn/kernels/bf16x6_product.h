@@ -9,6 +9,8 @@
 //   sum[m, n] = sum_k a[m, k] * b[k, n]
 //   y = sum * scales[n] + bias[n], then the epilogue of epilogue_args.h
 //
+// The left operand may be what the windows of a convolution see, zeros outside of the images.
+//
 // Bound, against exact arithmetic, eps = 2^-24: (6 ceil(k / 32) + 36) eps sum_k |a| |b|, and
 // 2^-126 (|a| + |b|) for each k beside it: parts that are denormal count as zero, whatever MXCSR
 // says. A row with an infinity, a NaN or a number above 2^128 (1 - 2^-9) is multiplied in f32 on

@@ -39,7 +39,9 @@ struct SplitCut {
 
 struct SplitProductArgs {
   const float* a = nullptr;
-  int64_t a_stride = 0;  // elements between rows
+  int64_t a_stride = 0;      // elements between rows
+  bool has_windows = false;  // rows are what windows see, and a_stride is not read
+  ConvWindows windows = {};  // of images in f32; channels is a multiple of kSplitDepth
   SplitRight b = {};
   int64_t m = 0, n = 0, k = 0;
   SplitCut cut = {};  // cut_product

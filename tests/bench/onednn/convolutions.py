@@ -7,7 +7,8 @@ depthwise: a window over each channel alone. windows: windows of 3 and 5 over al
 run on AMX tiles. pixels: windows of one pixel, the same; residual: with a residual behind them.
 first: windows over the few channels of an input in f32, the same; wide: windows of 5 to 7 of
 those, with strides. split: windows of one pixel in f32, as sums of bf16 parts on tiles; products of
-matrices run in the same kernel; split residual: with a residual behind them. Shapes are drawn from
+matrices run in the same kernel; split residual: with a residual behind them; split windows: windows
+of 3 over all channels, beside Winograd's algorithm or oneDNN. Shapes are drawn from
 the table of the kind. Both plans of a shape run in turn on two threads; a line has
 images, channels, filters, pixels of a side, window and stride, the shortest times of the layer in
 both plans in us, with the reorder of an input, and their ratio (above 1: this backend's kernel is
@@ -51,6 +52,7 @@ class Kind:
     reads_input: bool = False
     has_residual: bool = False
     precision: str = "bf16"
+    rival: str = ""  # left out where this backend's kernel is wanted: another one of its own
 
 
 KINDS = {
@@ -93,6 +95,16 @@ KINDS["split"] = Kind(
     windows=(1,),
     strides=(1,),
     precision="fp32",
+)
+KINDS["split windows"] = Kind(
+    "bf16x6",
+    channels=(32, 64, 96, 128, 256, 512),
+    filters=(32, 48, 64, 96, 128, 256, 512),
+    sides=(56, 28, 14, 7),
+    windows=(3,),
+    strides=(1, 1, 2),
+    precision="fp32",
+    rival="winograd",
 )
 KINDS["split residual"] = replace(KINDS["split"], has_residual=True)
 KINDS["residual"] = replace(KINDS["pixels"], strides=(1,), has_residual=True)
@@ -183,7 +195,10 @@ def main() -> None:
         for shape in drawn(kind, arguments.shapes, arguments.seed):
             loaded = tn.load(str(model(Path(folder), kind, *shape)))
             options = {"backend": "onednn", "precision": kind.precision, "threads": 2}
-            plans = [loaded.compile(**options, without=[kind.without]), loaded.compile(**options)]
+            rivals = [kind.rival] if kind.rival else []
+            plans = [
+                loaded.compile(**options, without=without) for without in ([kind.without], rivals)
+            ]
             images, channels, _, side = shape[:4]
             x = np.random.default_rng(1).standard_normal((images, channels, side, side))
             there, here = shortest(plans, names, x.astype("f"), arguments.runs)

@@ -180,6 +180,7 @@ inline Shape shape_of(const Epilogue& epilogue) {
   if (epilogue.n_ops > 1) return Shape::kGeneral;
   const EpilogueOp& op = epilogue.ops[0];
   if (op.kind == EpilogueOp::Kind::kTableGelu) return Shape::kGelu;
+  if (op.kind == EpilogueOp::Kind::kGeluErf) return Shape::kErfGelu;
   const bool is_whole = op.row_stride != 0 && op.column_stride == 1;
   return op.kind == EpilogueOp::Kind::kAdd && is_whole ? Shape::kResidual : Shape::kGeneral;
 }
@@ -209,6 +210,10 @@ void with_ending_as(const Epilogue& epilogue, const Run& run) {
       return run.template operator()<To, Shape::kPlain, float>();
     case Shape::kGelu:
       return run.template operator()<To, Shape::kGelu, float>();
+    case Shape::kErfGelu:
+      if constexpr (sizeof(To) == sizeof(float))
+        return run.template operator()<To, Shape::kErfGelu, float>();
+      return with_general_ending(run);
     case Shape::kResidual:
       return with_residual<To>(epilogue, run);
     case Shape::kGeneral:

@@ -12,8 +12,8 @@ constexpr int kRegisters = 2;  // of one row of a panel
 constexpr int kColumns = static_cast<int>(kTilePanel);
 static_assert(kLanes * kRegisters == kColumns);
 
-// Of the operations: none, kTableGelu, kAdd of an operand as large as the result, any.
-enum class Shape : uint8_t { kPlain, kGelu, kResidual, kGeneral };
+// Of the operations: none, kTableGelu, kGeluErf, kAdd of an operand as large as the result, any.
+enum class Shape : uint8_t { kPlain, kGelu, kErfGelu, kResidual, kGeneral };
 
 inline Vi load_sums(const int32_t* sums) {
   return load_vector<Vi>(sums);
@@ -236,6 +236,7 @@ class PanelEnding {
         const Vf sum = has_integers ? to_float(loaded) : from_bits(loaded);
         y[i] = fma(sum, scales[i % kRegisters], bias[i % kRegisters]);
         if constexpr (shape == Shape::kGelu) y[i] = table_gelu(y[i]) * factors[i % kRegisters];
+        if constexpr (shape == Shape::kErfGelu) y[i] = erf_gelu(y[i]);
         if constexpr (shape == Shape::kResidual) {
           y[i] = fma(load_lanes(from[i / kRegisters] + i % kRegisters * kLanes), factors[0], y[i]);
         }

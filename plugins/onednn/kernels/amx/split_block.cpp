@@ -37,17 +37,41 @@ constexpr int kTakes = 3;  // of what runs beside the products, in each step
   } while (false)
 
 // The sums of a row and one panel, in f32 on vectors.
-void multiply_on_vectors(const SplitProductArgs& args, int64_t row, int64_t panel, int32_t* sums) {
-  const float* const a = args.a + row * args.a_stride;
-  const float* b = args.b.panel(panel);
-  __m512 low = _mm512_setzero_ps(), high = low;
-  for (int64_t k = 0; k < args.k; ++k, b += args.b.stride) {
-    const __m512 x = _mm512_set1_ps(a[k]);
-    low = _mm512_fmadd_ps(x, _mm512_loadu_ps(b), low);
-    high = _mm512_fmadd_ps(x, _mm512_loadu_ps(b + 16), high);
+class VectorSums {
+ public:
+  VectorSums(const SplitProductArgs& args, int64_t panel)
+      : stride_(args.b.stride), b_(args.b.panel(panel)) {}
+  // The next n elements of the row; null: zeros.
+  void add(const float* a, int64_t n) {
+    for (int64_t i = 0; a != nullptr && i < n; ++i) {
+      const __m512 x = _mm512_set1_ps(a[i]);
+      low_ = _mm512_fmadd_ps(x, _mm512_loadu_ps(b_ + i * stride_), low_);
+      high_ = _mm512_fmadd_ps(x, _mm512_loadu_ps(b_ + i * stride_ + 16), high_);
+    }
+    b_ += n * stride_;
   }
-  _mm512_storeu_ps(sums, low);
-  _mm512_storeu_ps(sums + 16, high);
+  void store(int32_t* sums) const {
+    _mm512_storeu_ps(sums, low_);
+    _mm512_storeu_ps(sums + 16, high_);
+  }
+
+ private:
+  int64_t stride_;
+  const float* b_;
+  __m512 low_ = _mm512_setzero_ps(), high_ = _mm512_setzero_ps();
+};
+
+void multiply_on_vectors(const SplitProductArgs& args, int64_t row, int64_t panel, int32_t* to) {
+  VectorSums sums(args, panel);
+  if (args.has_windows) {
+    const WindowRow seen(args, row);
+    const int64_t channels = args.windows.channels;
+    for (int64_t tap = 0; tap < args.k / channels; ++tap)
+      sums.add(seen.pixel(tap), channels);
+  } else {
+    sums.add(args.a + row * args.a_stride, args.k);
+  }
+  sums.store(to);
 }
 
 template <class To, Shape shape, class From>
@@ -121,28 +145,32 @@ class Unit {
   char* parts_of(Side side, int64_t i) const {
     return unit_.memory + (side == Side::kRows ? i : n_rows_ + i) * split_piece_bytes(args_.k);
   }
-  const float* numbers_of(Side side, int64_t i) const {
-    return side == Side::kRows ? args_.a + (unit_.row + i * kTileRows) * args_.a_stride
-                               : args_.b.panel(unit_.panel + i);
-  }
-
   // Begins to split a block, for the piece of k that begins with this step.
   void begin(int64_t first, const Block& block) {
-    const bool is_right = block.side == Side::kPanels;
-    const int64_t k = first * kSplitDepth;
     const int steps = steps_from(first);
-    const float* const numbers = numbers_of(block.side, block.at);
-    const bool is_last = block.at + 1 == count(block.side);
-    splitter_.begin(
-        {.from = numbers + k * (is_right ? args_.b.stride : 1),
-         .ahead = is_last ? 0 : numbers_of(block.side, block.at + 1) - numbers,
-         .stride = is_right ? args_.b.stride : args_.a_stride,
-         .is_right = is_right,
-         .n_rows = is_right ? 0 : rows_of(block.at),
-         .n_steps = steps,
-         .last = static_cast<int>(least_of(kSplitDepth, args_.k - k - (steps - 1) * kSplitDepth))},
-        parts_of(block.side, block.at));
-    split_rows_ = is_right ? -1 : block.at;
+    const int64_t last = args_.k - (first + steps - 1) * kSplitDepth;
+    SplitBlock made = block.side == Side::kRows ? rows(first, block.at) : panel(first, block.at);
+    made.n_steps = steps;
+    made.last = static_cast<int>(least_of(kSplitDepth, last));
+    splitter_.begin(made, parts_of(block.side, block.at));
+    split_rows_ = block.side == Side::kRows ? block.at : -1;
+  }
+  SplitBlock rows(int64_t first, int64_t at) const {
+    const int64_t row = unit_.row + at * kTileRows;
+    if (args_.has_windows)
+      return {.args = &args_, .row = row, .first = first, .n_rows = rows_of(at)};
+    return {.from = args_.a + row * args_.a_stride + first * kSplitDepth,
+            .ahead = at + 1 == n_rows_ ? 0 : kTileRows * args_.a_stride,
+            .stride = args_.a_stride,
+            .n_rows = rows_of(at)};
+  }
+  SplitBlock panel(int64_t first, int64_t at) const {
+    const float* const numbers = args_.b.panel(unit_.panel + at);
+    const bool is_last = at + 1 == unit_.n_panels;
+    return {.from = numbers + first * kSplitDepth * args_.b.stride,
+            .ahead = is_last ? 0 : args_.b.panel(unit_.panel + at + 1) - numbers,
+            .stride = args_.b.stride,
+            .is_right = true};
   }
   void finish() {
     splitter_.take(splitter_.n_takes());

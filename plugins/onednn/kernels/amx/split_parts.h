@@ -36,9 +36,35 @@ TENON_INLINE __m512i split_pairs(__m512 low, __m512 high, char* to) {
   return last;
 }
 
+// Where a row of what windows see lies: tap by tap.
+class WindowRow {
+ public:
+  WindowRow(const SplitProductArgs& args, int64_t row) : w_(args.windows), image_(args.a) {
+    const int64_t y = row / w_.out_width;
+    top_ = y % w_.out_height * w_.stride_y - w_.pad_top;
+    left_ = row % w_.out_width * w_.stride_x - w_.pad_left;
+    image_ += y / w_.out_height * w_.height * w_.width * w_.pixel;
+  }
+  // The pixel that a tap sees; null: none.
+  const float* pixel(int64_t tap) const {
+    const int64_t y = top_ + tap / w_.window_width * w_.step_y;
+    const int64_t x = left_ + tap % w_.window_width * w_.step_x;
+    const bool is_seen = is_inside(y, w_.height) && is_inside(x, w_.width);
+    return is_seen ? image_ + (y * w_.width + x) * w_.pixel : nullptr;
+  }
+
+ private:
+  const ConvWindows& w_;
+  const float* image_;
+  int64_t top_, left_;
+};
+
 // 32 rows or columns times one piece of k.
 struct SplitBlock {
-  const float* from = nullptr;  // null: there is nothing to split
+  const float* from = nullptr;  // null: there is nothing to split, or windows see it
+  const SplitProductArgs* args = nullptr;  // of rows that windows see; else null
+  int64_t row = 0;                         // the first one of those
+  int64_t first = 0;                       // and the first step of their piece
   int64_t ahead = 0;            // from here to the block that is split after the next one
   int64_t stride = 0;           // elements between rows, or from k to the next one
   bool is_right = false;
@@ -59,11 +85,11 @@ class Splitter {
   }
   // All of it; a step of k of 32 rows or columns is 32 of them.
   int n_takes() const {
-    if (block_.from == nullptr) return 0;
+    if (is_empty()) return 0;
     return (block_.is_right ? kSplitDepth : block_.n_rows) * block_.n_steps;
   }
   [[gnu::noinline]] void take(int count) {
-    if (block_.from == nullptr) return;
+    if (is_empty()) return;
     if (block_.is_right)
       take_columns(count);
     else
@@ -81,11 +107,16 @@ class Splitter {
     _mm_prefetch(high + block_.ahead, _MM_HINT_T1);
   }
 
+  bool is_empty() const { return block_.from == nullptr && block_.args == nullptr; }
+
   void take_rows(int count) {
     while (count > 0 && row_ < block_.n_rows) {
       const int left = block_.n_steps - step_;
-      const int run = count < left ? count : left;
-      split_row(run);
+      int run = count < left ? count : left;
+      if (block_.args == nullptr)
+        split_row(block_.from + row_ * block_.stride + step_ * kSplitDepth, run);
+      else
+        run = split_window(run);
       count -= run;
       step_ += run;
       if (step_ < block_.n_steps) continue;
@@ -94,10 +125,32 @@ class Splitter {
       ++row_;
     }
   }
-  void split_row(int run) {
-    const float* from = block_.from + row_ * block_.stride + step_ * kSplitDepth;
-    char* to = to_ + step_ * kSplitBlockBytes + row_ / kHalf * kSplitTileBytes +
-               row_ % kHalf * kTileDepth;
+  char* parts() const {
+    return to_ + step_ * kSplitBlockBytes + row_ / kHalf * kSplitTileBytes +
+           row_ % kHalf * kTileDepth;
+  }
+
+  // So many steps at most, of one tap; returns how many.
+  int split_window(int most) {
+    const SplitProductArgs& args = *block_.args;
+    const int64_t tap_steps = args.windows.channels / kSplitDepth;
+    const int64_t step = block_.first + step_;
+    const int64_t left = tap_steps - step % tap_steps;
+    const int run = most < left ? most : static_cast<int>(left);
+    const float* const pixel = WindowRow(args, block_.row + row_).pixel(step / tap_steps);
+    if (pixel != nullptr) {
+      split_row(pixel + step % tap_steps * kSplitDepth, run);
+      return run;
+    }
+    char* to = parts();
+    for (int i = 0; i < run; ++i, to += kSplitBlockBytes)
+      for (int64_t part = 0; part < kSplitParts; ++part)
+        _mm512_store_si512(to + part * kHalf * kTileDepth, _mm512_setzero_si512());
+    return run;
+  }
+
+  void split_row(const float* from, int run) {
+    char* to = parts();
     __m512i largest = largest_;
     auto see = [&](__m512i parts) {  // NaN are the largest ones, without their sign
       largest = _mm512_max_epu16(largest, _mm512_add_epi16(parts, parts));

@@ -5,6 +5,7 @@
 
 #include "../epilogue_args.h"
 #include "elements.h"
+#include "erf_gelu.h"
 #include "gelu_table.h"
 #include "vector_math.h"
 
@@ -18,10 +19,6 @@ static inline Vf bounded(Vf y, float low, float high) {
   const Vf least = splat(low), most = splat(high);
   y = least > y ? least : y;
   return most < y ? most : y;
-}
-
-static inline Vf half_of_gelu(Vf y, Vf t) {
-  return y * (t * 0.5F + 0.5F);
 }
 
 // y Phi(y), Phi(y) - 1/2 being an odd minimax polynomial on [-4.2, 4.2] that is 1/2 at its end:
@@ -136,10 +133,11 @@ TENON_INLINE void apply(const Epilogue& epilogue, const EpilogueOp& op, const Ti
     case Kind::kTanh:
       return each(y, n, [](Vf x) { return tanh(x); });
     case Kind::kGeluErf:
-      return each(y, n, [](Vf x) { return half_of_gelu(x, erf(x * 0.70710678118654752F)); });
+      return each(y, n, [](Vf x) { return erf_gelu(x); });
     case Kind::kGeluTanh:
       return each(y, n, [](Vf x) {
-        return half_of_gelu(x, tanh(x * 0.79788456080286536F * (x * x * 0.044715F + 1.0F)));
+        const Vf t = tanh(x * 0.79788456080286536F * (x * x * 0.044715F + 1.0F));
+        return x * (t * 0.5F + 0.5F);
       });
     case Kind::kAdd:
       return each_with_other<registers>(epilogue, op, tile, y,

@@ -226,6 +226,59 @@ TEST_F(Bf16x6, DoesWhatFollows) {
   }
 }
 
+struct Geometry {
+  ConvWindows windows;
+  int64_t images, columns;
+};
+// {height, width, out_height, out_width, window_height, window_width, stride_y, stride_x, step_y,
+//  step_x, pad_top, pad_left}, elements between pixels, channels
+const Geometry kGeometries[] = {
+    {{{14, 14, 14, 14, 3, 3, 1, 1, 1, 1, 1, 1}, 64, 64}, 2, 64},   //
+    {{{15, 14, 8, 7, 3, 3, 2, 2, 1, 1, 1, 1}, 32, 32}, 2, 33},     // strides
+    {{{14, 14, 7, 7, 1, 1, 2, 2, 1, 1, 0, 0}, 256, 256}, 3, 96},   // of one pixel
+    {{{12, 17, 8, 13, 3, 3, 1, 1, 2, 2, 0, 0}, 96, 64}, 2, 32},    // dilated, gaps between pixels
+    {{{6, 6, 7, 6, 3, 2, 1, 1, 1, 1, 2, 1}, 32, 32}, 2, 32},       // more padding in front
+    {{{3, 3, 7, 7, 1, 1, 1, 1, 1, 1, 2, 2}, 32, 32}, 1, 32},       // windows outside of the image
+    {{{7, 7, 7, 7, 3, 3, 1, 1, 1, 1, 1, 1}, 512, 512}, 1, 40},     // pieces of k
+};
+
+// One number is infinite: all windows that see it are multiplied on vectors.
+TEST_F(Bf16x6, SeesWindows) {
+  for (const Geometry& g : kGeometries) {
+    const ConvWindows& w = g.windows;
+    const int64_t k = w.window_height * w.window_width * w.channels;
+    Problem problem({g.images * w.out_height * w.out_width, g.columns, k});
+    std::vector<float> images = uniform(
+        static_cast<uint64_t>(g.images * w.height * w.width * w.pixel), -2, 2, 9);
+    images[static_cast<size_t>(w.width + 1) * static_cast<size_t>(w.pixel)] = kInfinity;
+    for (int64_t row = 0; row < problem.size.m; ++row) {
+      const int64_t y = row / w.out_width % w.out_height, x = row % w.out_width;
+      const float* image = &images[static_cast<size_t>(row / w.out_width / w.out_height * w.height *
+                                                       w.width * w.pixel)];
+      float* to = problem.left(row);
+      walk_window(w, y * w.stride_y - w.pad_top, x * w.stride_x - w.pad_left,
+                  [&](int64_t pixel, int64_t n) {
+                    for (int64_t i = 0; i < n; ++i, to += w.channels)
+                      if (pixel == kOutside)
+                        std::fill(to, to + w.channels, 0.0F);
+                      else
+                        std::copy_n(image + (pixel + i) * w.pixel, w.channels, to);
+                  });
+    }
+    const auto want = problem.run<float>(ElementType::kF32);
+    problem.args.a = images.data();
+    problem.args.has_windows = true;
+    problem.args.windows = w;
+    const auto got = problem.run<float>(ElementType::kF32);
+    for (size_t i = 0; i < got.size(); ++i) {
+      if (std::isfinite(want[i]))
+        ASSERT_EQ(got[i], want[i]) << i;
+      else
+        ASSERT_EQ(std::isnan(got[i]), std::isnan(want[i])) << i;
+    }
+  }
+}
+
 TEST_F(Bf16x6, DoesNotDependOnHowItIsCut) {
   Problem problem({300, 400, 1100});
   const auto want = problem.run<float>(ElementType::kF32);

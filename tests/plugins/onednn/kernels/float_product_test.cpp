@@ -3,6 +3,7 @@
 
 #include "kernels/float_product.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -150,6 +151,25 @@ TEST_P(FloatProduct, DoesWhatFollows) {
                   std::tanh(problem.want(row, column) +
                             2 * double{other[static_cast<size_t>(row * kN + column)]}),
                   1e-5);
+}
+
+// The bound of level/erf_gelu.h, or that of erf, with the rounding of f32.
+TEST_P(FloatProduct, GeluIsWithinItsBound) {
+  constexpr int64_t kColumns = 38400;
+  Problem problem(1, kColumns, 1);
+  std::fill(problem.scales.begin(), problem.scales.end(), 0.0F);
+  for (int64_t i = 0; i < kColumns; ++i)
+    problem.bias[static_cast<size_t>(i)] = static_cast<float>(i) / 1600 - 12;
+  const EpilogueOp gelu{.kind = EpilogueOp::Kind::kGeluErf};
+  problem.args.ops = &gelu;
+  problem.args.n_ops = 1;
+  const auto got = problem.run<float>(context_, ElementType::kF32);
+  for (size_t i = 0; i < got.size() - 1; ++i) {
+    const double y = problem.bias[i];
+    ASSERT_NEAR(got[i], y * 0.5 * std::erfc(-y * std::sqrt(0.5)),
+                1.8e-7 * std::max(1.0, std::fabs(y)))
+        << y;
+  }
 }
 
 TEST_P(FloatProduct, KeepsInfinitiesAndNaN) {
