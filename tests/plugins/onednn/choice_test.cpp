@@ -41,7 +41,7 @@ TEST(Choice, NamesAllThatRefuseAndWhy) {
   b.graph.finish();
   WeightStore store;
 
-  const Executable exe(b.graph, {.threads = 1}, store);
+  const Executable exe(b.graph, {.threads = 1, .without = {"bf16x6"}}, store);
 
   const Choice choice = choice_of(exe, "Conv");
   EXPECT_EQ(choice.implementation, "onednn + epilogue");

@@ -53,6 +53,9 @@ class Measured : public ::testing::Test {
   std::set<std::string> names_;    // who took part
 };
 
+// Left out, so that the same implementations take part on every CPU.
+const std::vector<std::string> kTiles = {"bf16x6"};
+
 // Products of more rows than the rule gives to our kernel, with an activation behind each.
 Graph products(int n) {
   static std::vector<std::unique_ptr<GraphBuilder>> kept;
@@ -97,8 +100,8 @@ TEST_F(Measured, TheFastestIsBuiltAndEqualLayersAreMeasuredOnce) {
   WeightStore weights;
   MeasuredChooser chooser(*store_, kBudget, as_if("f32 gemm"));
 
-  Executable ruled(graph, {.threads = 1}, weights);
-  Executable exe(graph, {.threads = 1, .chooser = &chooser}, weights);
+  Executable ruled(graph, {.threads = 1, .without = kTiles}, weights);
+  Executable exe(graph, {.threads = 1, .without = kTiles, .chooser = &chooser}, weights);
 
   EXPECT_EQ(implementations_of(ruled), std::vector<std::string>(3, "onednn + epilogue"));
   EXPECT_EQ(implementations_of(exe), std::vector<std::string>(3, "f32 gemm"));
@@ -122,14 +125,14 @@ TEST_F(Measured, WhatWasKeptIsBuiltWithoutAClock) {
   const Graph graph = products(2);
   WeightStore weights;
   MeasuredChooser chooser(*store_, kBudget, as_if("f32 gemm"));
-  Executable first(graph, {.threads = 1, .chooser = &chooser}, weights);
+  Executable first(graph, {.threads = 1, .without = kTiles, .chooser = &chooser}, weights);
   keys_.clear();
 
   ChoiceStore other_process(folder_, "a CPU", {});
   MeasuredChooser now(other_process, kBudget, as_if("onednn"));
-  Executable second(graph, {.threads = 1, .chooser = &now}, weights);
+  Executable second(graph, {.threads = 1, .without = kTiles, .chooser = &now}, weights);
   MeasuredChooser deterministic(other_process, 0, as_if("onednn"));
-  Executable third(graph, {.threads = 1, .chooser = &deterministic}, weights);
+  Executable third(graph, {.threads = 1, .without = kTiles, .chooser = &deterministic}, weights);
 
   EXPECT_EQ(keys_, std::vector<std::string>{});
   EXPECT_EQ(implementations_of(second), implementations_of(first));
@@ -142,8 +145,8 @@ TEST_F(Measured, ATrialLeavesNothing) {
   WeightStore weights;
   MeasuredChooser chooser(*store_, kBudget, as_if("onednn"));
 
-  Executable ruled(graph, {.threads = 1}, weights);
-  Executable exe(graph, {.threads = 1, .chooser = &chooser}, weights);
+  Executable ruled(graph, {.threads = 1, .without = kTiles}, weights);
+  Executable exe(graph, {.threads = 1, .without = kTiles, .chooser = &chooser}, weights);
 
   EXPECT_EQ(keys_.empty(), !has_float_kernel());
   ASSERT_EQ(exe.plan().steps.size(), ruled.plan().steps.size());
@@ -164,12 +167,12 @@ TEST_F(Measured, BeyondTheBudgetTheRulesChooseForGood) {
     ++n_measured;
     return Times(contest.contestants.size());
   });
-  Executable exe(graph, {.threads = 1, .chooser = &chooser}, weights);
+  Executable exe(graph, {.threads = 1, .without = kTiles, .chooser = &chooser}, weights);
   EXPECT_EQ(n_measured, 1);
   EXPECT_EQ(implementations_of(exe), std::vector<std::string>(2, "onednn + epilogue"));
 
   MeasuredChooser later(*store_, kBudget, as_if("f32 gemm"));
-  Executable again(graph, {.threads = 1, .chooser = &later}, weights);
+  Executable again(graph, {.threads = 1, .without = kTiles, .chooser = &later}, weights);
   EXPECT_EQ(implementations_of(again), implementations_of(exe));
   EXPECT_EQ(keys_, std::vector<std::string>{});
 }
@@ -178,7 +181,7 @@ TEST_F(Measured, KeptOnlyKeepsNothing) {
   const Graph graph = products(1);
   WeightStore weights;
   MeasuredChooser kept(*store_, 0, as_if("f32 gemm"));
-  Executable exe(graph, {.threads = 1, .chooser = &kept}, weights);
+  Executable exe(graph, {.threads = 1, .without = kTiles, .chooser = &kept}, weights);
 
   EXPECT_EQ(implementations_of(exe), std::vector<std::string>{"onednn + epilogue"});
   EXPECT_EQ(keys_, std::vector<std::string>{});
@@ -193,7 +196,7 @@ TEST_F(Measured, AnotherProcessDecidedMeanwhile) {
     ChoiceStore(folder_, "a CPU", {}).keep(contest.key, {"onednn"});
     return Times{std::vector<int64_t>(5, 2000), std::vector<int64_t>(5, 1000)};
   });
-  Executable exe(graph, {.threads = 1, .chooser = &chooser}, weights);
+  Executable exe(graph, {.threads = 1, .without = kTiles, .chooser = &chooser}, weights);
 
   EXPECT_EQ(implementations_of(exe), std::vector<std::string>{"onednn + epilogue"});
 }
@@ -203,7 +206,7 @@ TEST_F(Measured, WhatCannotBeKeptIsNotMeasured) {
   WeightStore weights;
   ChoiceStore nowhere("", "a CPU", {});
   MeasuredChooser chooser(nowhere, kBudget, as_if("f32 gemm"));
-  Executable exe(graph, {.threads = 1, .chooser = &chooser}, weights);
+  Executable exe(graph, {.threads = 1, .without = kTiles, .chooser = &chooser}, weights);
 
   EXPECT_EQ(implementations_of(exe), std::vector<std::string>{"onednn + epilogue"});
   EXPECT_EQ(keys_, std::vector<std::string>{});
@@ -213,7 +216,7 @@ TEST_F(Measured, WhatAnOptionLeavesOutTakesNoPart) {
   const Graph graph = products(1);
   WeightStore weights;
   MeasuredChooser chooser(*store_, kBudget, as_if("f32 gemm"));
-  Executable exe(graph, {.threads = 1, .without = {"f32 gemm"}, .chooser = &chooser}, weights);
+  Executable exe(graph, {.threads = 1, .without = {"f32 gemm", "bf16x6"}, .chooser = &chooser}, weights);
 
   EXPECT_EQ(implementations_of(exe), std::vector<std::string>{"onednn + epilogue"});
   EXPECT_EQ(keys_, std::vector<std::string>{});
@@ -231,8 +234,8 @@ TEST_F(Measured, ConvolutionsAreComparedWithAllThatFollows) {
   WeightStore weights;
   MeasuredChooser chooser(*store_, kBudget, as_if("winograd"));
 
-  Executable ruled(b.graph, {.threads = 1}, weights);
-  Executable exe(b.graph, {.threads = 1, .chooser = &chooser}, weights);
+  Executable ruled(b.graph, {.threads = 1, .without = kTiles}, weights);
+  Executable exe(b.graph, {.threads = 1, .without = kTiles, .chooser = &chooser}, weights);
 
   const std::vector<std::string> chosen = implementations_of(exe);
   if (keys_.empty()) GTEST_SKIP() << "minimal filtering is not fast on this CPU";
@@ -251,7 +254,7 @@ TEST_F(Measured, LargeWeightsFollowTheRules) {
   const int w = b.constant({3000, 3000}, std::vector<float>(3000 * 3000, 0.5F));
   b.output(b.node("MatMul", {x, w}, {1200, 3000}));
   b.graph.finish();
-  Executable exe(b.graph, {.threads = 1, .chooser = &chooser}, weights);
+  Executable exe(b.graph, {.threads = 1, .without = kTiles, .chooser = &chooser}, weights);
   EXPECT_EQ(implementations_of(exe), std::vector<std::string>{"onednn"});
   EXPECT_EQ(keys_, std::vector<std::string>{});
 }
@@ -269,12 +272,12 @@ TEST_F(Measured, SparseWeightsDifferByTheirZeros) {
       numbers[i] = 0.5F;
     b.output(b.node("MatMul", {x, b.constant({64, 64}, numbers)}, {1200, 64}));
     b.graph.finish();
-    Executable ruled(b.graph, {.threads = 1}, weights);
-    Executable exe(b.graph, {.threads = 1, .chooser = &chooser}, weights);
+    Executable ruled(b.graph, {.threads = 1, .without = kTiles}, weights);
+    Executable exe(b.graph, {.threads = 1, .without = kTiles, .chooser = &chooser}, weights);
     EXPECT_EQ(implementations_of(ruled), std::vector<std::string>{"onednn"});
     EXPECT_EQ(implementations_of(exe), std::vector<std::string>{"sparse"});
     const size_t n_keys = keys_.size();
-    Executable asked(b.graph, {.sparse = SparseUse::kAll, .threads = 1, .chooser = &chooser},
+    Executable asked(b.graph, {.sparse = SparseUse::kAll, .threads = 1, .without = kTiles, .chooser = &chooser},
                      weights);
     EXPECT_EQ(implementations_of(asked), std::vector<std::string>{"sparse"});
     EXPECT_EQ(keys_.size(), n_keys);
@@ -298,7 +301,7 @@ TEST_F(Measured, AContestTakesTimes) {
       times = hold_contest(std::move(contest), 100 * kBudget);
       return times;
     });
-    Executable exe(graph, {.threads = 2, .chooser = &chooser}, weights);
+    Executable exe(graph, {.threads = 2, .without = kTiles, .chooser = &chooser}, weights);
     ASSERT_EQ(times.size(), 2U);
     for (const std::vector<int64_t>& each : times) {
       EXPECT_GE(each.size(), kFewestRounds);
@@ -315,7 +318,7 @@ TEST_F(Measured, AContestBeyondItsBudgetHasNoTimes) {
     times = hold_contest(std::move(contest), 1);
     return times;
   });
-  Executable exe(products(1), {.threads = 1, .chooser = &chooser}, weights);
+  Executable exe(products(1), {.threads = 1, .without = kTiles, .chooser = &chooser}, weights);
   EXPECT_TRUE(best_times(times).empty());
 }
 
