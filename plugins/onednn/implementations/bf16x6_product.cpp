@@ -2,6 +2,8 @@
 // Products and convolutions with constant weights in f32, on AMX tiles: each number is the sum of
 // three bf16 parts (kernels/bf16x6_product.h).
 
+#include "kernels/bf16x6_product.h"
+
 #include <memory>
 #include <new>
 #include <string>
@@ -10,7 +12,6 @@
 #include "conv_site.hpp"
 #include "cpu.hpp"
 #include "float_step.hpp"
-#include "kernels/bf16x6_product.h"
 #include "product.hpp"
 #include "tile_step.hpp"
 

@@ -112,15 +112,16 @@ class StepBuilder {
     const kernels::FloatWeights sizes{data, step_.args.k, step_.args.n};
     const int64_t bytes = kernels::packed_float_bytes(sizes, panel());
     std::string form = "f32 panels";
-    for (int64_t number : {sizes.k, sizes.n, weights.n_stride, weights.k_places.front(),
-                           weights.k_places.back()})
+    for (int64_t number :
+         {sizes.k, sizes.n, weights.n_stride, weights.k_places.front(), weights.k_places.back()})
       form += " " + std::to_string(number);
     return lowering_.make_constant(
         ElementType::kF32, {bytes / 4},
         lowering_.weights().made(data, weights.view.bytes(), form, bytes,
                                  [&](void* to) { pack(sizes, static_cast<float*>(to)); }));
   }
-  // In the order in which a row of the left operand has its elements: that of memory, or tap by tap.
+  // In the order in which a row of the left operand has its elements: that of memory, or tap by
+  // tap.
   void pack(kernels::FloatWeights from, float* to) const {
     const GemmWeights& weights = step_.weights;
     std::vector<float> rows;

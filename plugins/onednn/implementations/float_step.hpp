@@ -21,8 +21,8 @@ std::string why_not_floats(const Lowering& lowering, const View& weights);
 // Why neither kernel computes a product, or the step.
 std::string find_float_step(const ProductSite& site, FloatStep* found);
 
-// Whether tiles multiply f32 numbers faster than vectors: in 200 shapes 1.29 times where this holds,
-// least 0.94; 0.9 times elsewhere (onednn/convolutions.py split).
+// Whether tiles multiply f32 numbers faster than vectors: in 200 shapes 1.29 times where this
+// holds, least 0.94; 0.9 times elsewhere (onednn/convolutions.py split).
 bool is_faster_on_tiles(const Lowering& lowering, int64_t m, int64_t n, int64_t k);
 
 void build_float_step(Lowering& lowering, FloatStep made, FloatKernel kernel);

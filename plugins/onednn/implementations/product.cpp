@@ -17,11 +17,15 @@ using Desc = dnnl::memory::desc;
 constexpr int kSevenBits = 64;  // 2 * 64 * 255 is less than 2^15
 
 constexpr Implementation<ProductSite> kProduct[] = {
-    {"binary", offer_binary_product},         {"symmetric halves", offer_symmetric_product, kRival},
-    {"sparse", offer_sparse_product, kRival}, {"amx", offer_tile_product, kRival},
-    {"int8 gemm", offer_int8_product},        {"bf16x6", offer_bf16x6_product, kRival},
+    {"binary", offer_binary_product},
+    {"symmetric halves", offer_symmetric_product, kRival},
+    {"sparse", offer_sparse_product, kRival},
+    {"amx", offer_tile_product, kRival},
+    {"int8 gemm", offer_int8_product},
+    {"bf16x6", offer_bf16x6_product, kRival},
     {"f32 gemm", offer_float_product, kRival},
-    {"small", offer_small_product},           {"onednn", offer_onednn_product, kRival},
+    {"small", offer_small_product},
+    {"onednn", offer_onednn_product, kRival},
 };
 
 }  // namespace

@@ -41,8 +41,8 @@ double time_of(const SplitCut& cut, int64_t n_units, int64_t k, int threads) {
   const auto blocks = static_cast<double>(cut.blocks);
   const auto panels = static_cast<double>(cut.panels);
   const auto steps = static_cast<double>(split_steps(k));
-  const double unit = blocks * panels * (steps + kBlockTime) +
-                      (blocks + panels) * steps * kSplitTime + kUnitTime;
+  const double unit =
+      blocks * panels * (steps + kBlockTime) + (blocks + panels) * steps * kSplitTime + kUnitTime;
   return unit * static_cast<double>(parts(n_units, threads));
 }
 
@@ -72,9 +72,8 @@ bool have_parts(const float* numbers, int64_t n) {
 
 SplitCut cut_product(int64_t m, int64_t n, int64_t k, int threads) {
   const int64_t n_blocks = split_blocks(m), n_panels = parts(n, kTilePanel);
-  const int64_t wanted =
-      std::clamp<int64_t>(n_blocks * n_panels * split_steps(k) / kLeastUnitSteps, 1,
-                          kThreadUnits * threads);
+  const int64_t wanted = std::clamp<int64_t>(n_blocks * n_panels * split_steps(k) / kLeastUnitSteps,
+                                             1, kThreadUnits * threads);
   SplitCut best;
   double least = time_of(best, n_blocks * n_panels, k, threads);
   for (SplitCut cut; cut.blocks <= std::min(n_blocks, kMostSplitRows / kTileRows); ++cut.blocks) {

@@ -84,9 +84,13 @@ void bf16x6_product_f32(benchmark::State& state) {
   Floats left(static_cast<size_t>(m * k), 0.3F), right(static_cast<size_t>(k * n), 0.7F);
   Floats result(static_cast<size_t>(m * n));
   std::vector<float> scales(static_cast<size_t>(tile_columns(n)), 1), bias(scales.size(), 1);
-  SplitProductArgs args{
-      .a = left.data(), .a_stride = k, .b = {right.data(), n, 0, n}, .m = m, .n = n, .k = k,
-      .cut = cut_product(m, n, k, 1)};
+  SplitProductArgs args{.a = left.data(),
+                        .a_stride = k,
+                        .b = {right.data(), n, 0, n},
+                        .m = m,
+                        .n = n,
+                        .k = k,
+                        .cut = cut_product(m, n, k, 1)};
   args.epilogue.scales = scales.data();
   args.epilogue.bias = bias.data();
   args.epilogue.dst = {result.data(), ElementType::kF32};

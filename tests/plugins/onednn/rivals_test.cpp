@@ -216,7 +216,8 @@ TEST_F(Measured, WhatAnOptionLeavesOutTakesNoPart) {
   const Graph graph = products(1);
   WeightStore weights;
   MeasuredChooser chooser(*store_, kBudget, as_if("f32 gemm"));
-  Executable exe(graph, {.threads = 1, .without = {"f32 gemm", "bf16x6"}, .chooser = &chooser}, weights);
+  Executable exe(graph, {.threads = 1, .without = {"f32 gemm", "bf16x6"}, .chooser = &chooser},
+                 weights);
 
   EXPECT_EQ(implementations_of(exe), std::vector<std::string>{"onednn + epilogue"});
   EXPECT_EQ(keys_, std::vector<std::string>{});
@@ -277,8 +278,9 @@ TEST_F(Measured, SparseWeightsDifferByTheirZeros) {
     EXPECT_EQ(implementations_of(ruled), std::vector<std::string>{"onednn"});
     EXPECT_EQ(implementations_of(exe), std::vector<std::string>{"sparse"});
     const size_t n_keys = keys_.size();
-    Executable asked(b.graph, {.sparse = SparseUse::kAll, .threads = 1, .without = kTiles, .chooser = &chooser},
-                     weights);
+    Executable asked(
+        b.graph, {.sparse = SparseUse::kAll, .threads = 1, .without = kTiles, .chooser = &chooser},
+        weights);
     EXPECT_EQ(implementations_of(asked), std::vector<std::string>{"sparse"});
     EXPECT_EQ(keys_.size(), n_keys);
     const std::vector<float> expected = run(ruled, b.graph), got = run(exe, b.graph);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of f32 numbers on tiles; contract in ../bf16x6_product.h. The parts of both operands of a
-// unit stay in L2 for a piece of k. Blocks of rows and of columns are split in turn, each beside the
-// products of the block before it with all those of the other operand that are there, so that there
-// is about as much to split at any time. A step of k of a block is 24 products of tiles: six pairs
-// of parts, the smallest ones first, in an order in which a pair follows from the one before by
-// loading one side.
+// Products of f32 numbers on tiles; contract in ../bf16x6_product.h. The parts of both operands of
+// a unit stay in L2 for a piece of k. Blocks of rows and of columns are split in turn, each beside
+// the products of the block before it with all those of the other operand that are there, so that
+// there is about as much to split at any time. A step of k of a block is 24 products of tiles: six
+// pairs of parts, the smallest ones first, in an order in which a pair follows from the one before
+// by loading one side.
 
 #include "blocks.h"
 #include "split_parts.h"
@@ -15,11 +15,10 @@ namespace {
 constexpr int64_t kPart = 16 * kTileDepth;
 constexpr int kTakes = 3;  // of what runs beside the products, in each step
 
-#define TENON_LOAD_LEFT(part)                                              \
-  do {                                                                     \
-    _tile_loadd(4, left + (part) * kPart, kTileDepth);                     \
-    if constexpr (has_lower)                                               \
-      _tile_loadd(5, left + kSplitTileBytes + (part) * kPart, kTileDepth); \
+#define TENON_LOAD_LEFT(part)                                                                     \
+  do {                                                                                            \
+    _tile_loadd(4, left + (part) * kPart, kTileDepth);                                            \
+    if constexpr (has_lower) _tile_loadd(5, left + kSplitTileBytes + (part) * kPart, kTileDepth); \
   } while (false)
 #define TENON_LOAD_RIGHT(part)                                            \
   do {                                                                    \
@@ -90,7 +89,8 @@ class Unit {
     for (int64_t first = 0; first < n_steps_; first += piece_steps_) {
       begin(first, {Side::kRows, 0});
       finish();
-      for (Block block{Side::kPanels, 0}, last{Side::kRows, 0}; exists(block); block = after(block)) {
+      for (Block block{Side::kPanels, 0}, last{Side::kRows, 0}; exists(block);
+           block = after(block)) {
         begin(first, block);
         multiply_all(first, last);
         finish();

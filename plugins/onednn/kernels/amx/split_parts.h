@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Rows or columns of f32 numbers, split into bf16 parts as tiles load them:
-// [step of k][half of the rows or columns][part][16][32]. Tiles multiply pairs of k; here elements i
-// and i + 16 of a step are a pair, so that one shift and one `or` pack two registers.
+// [step of k][half of the rows or columns][part][16][32]. Tiles multiply pairs of k; here elements
+// i and i + 16 of a step are a pair, so that one shift and one `or` pack two registers.
 
 #include <immintrin.h>
 
@@ -61,12 +61,12 @@ class WindowRow {
 
 // 32 rows or columns times one piece of k.
 struct SplitBlock {
-  const float* from = nullptr;  // null: there is nothing to split, or windows see it
+  const float* from = nullptr;             // null: there is nothing to split, or windows see it
   const SplitProductArgs* args = nullptr;  // of rows that windows see; else null
   int64_t row = 0;                         // the first one of those
   int64_t first = 0;                       // and the first step of their piece
-  int64_t ahead = 0;            // from here to the block that is split after the next one
-  int64_t stride = 0;           // elements between rows, or from k to the next one
+  int64_t ahead = 0;   // from here to the block that is split after the next one
+  int64_t stride = 0;  // elements between rows, or from k to the next one
   bool is_right = false;
   int n_rows = 0;  // of the left operand
   int n_steps = 0;

@@ -118,8 +118,8 @@ TEST_F(Bf16x6, IsNoLessAccurateThanSumsInF32) {
     const auto row = static_cast<int64_t>(i) / 64, column = static_cast<int64_t>(i) % 64;
     float one_by_one = 0;
     for (int64_t k = 0; k < 1536; ++k)
-      one_by_one = std::fma(problem.left(row)[k], problem.right[static_cast<size_t>(k * 64 + column)],
-                            one_by_one);
+      one_by_one = std::fma(problem.left(row)[k],
+                            problem.right[static_cast<size_t>(k * 64 + column)], one_by_one);
     const double want = problem.sum(row, column);
     of_tiles += std::pow(got[i] - want, 2);
     of_floats += std::pow(one_by_one - want, 2);
@@ -166,8 +166,8 @@ TEST_F(Bf16x6, MultipliesRowsThatPartsCannotSay) {
     const auto got = problem.run<float>(ElementType::kF32);
     for (size_t i = 0; i < got.size(); ++i) {
       const auto row = static_cast<int64_t>(i) / size.n;
-      const auto* const found =
-          std::find_if(std::begin(bad), std::end(bad), [&](const auto& b) { return b.first == row; });
+      const auto* const found = std::find_if(std::begin(bad), std::end(bad),
+                                             [&](const auto& b) { return b.first == row; });
       if (found == std::end(bad)) {
         ASSERT_EQ(got[i], clean[i]);
         continue;
@@ -233,13 +233,13 @@ struct Geometry {
 // {height, width, out_height, out_width, window_height, window_width, stride_y, stride_x, step_y,
 //  step_x, pad_top, pad_left}, elements between pixels, channels
 const Geometry kGeometries[] = {
-    {{{14, 14, 14, 14, 3, 3, 1, 1, 1, 1, 1, 1}, 64, 64}, 2, 64},   //
-    {{{15, 14, 8, 7, 3, 3, 2, 2, 1, 1, 1, 1}, 32, 32}, 2, 33},     // strides
-    {{{14, 14, 7, 7, 1, 1, 2, 2, 1, 1, 0, 0}, 256, 256}, 3, 96},   // of one pixel
-    {{{12, 17, 8, 13, 3, 3, 1, 1, 2, 2, 0, 0}, 96, 64}, 2, 32},    // dilated, gaps between pixels
-    {{{6, 6, 7, 6, 3, 2, 1, 1, 1, 1, 2, 1}, 32, 32}, 2, 32},       // more padding in front
-    {{{3, 3, 7, 7, 1, 1, 1, 1, 1, 1, 2, 2}, 32, 32}, 1, 32},       // windows outside of the image
-    {{{7, 7, 7, 7, 3, 3, 1, 1, 1, 1, 1, 1}, 512, 512}, 1, 40},     // pieces of k
+    {{{14, 14, 14, 14, 3, 3, 1, 1, 1, 1, 1, 1}, 64, 64}, 2, 64},  //
+    {{{15, 14, 8, 7, 3, 3, 2, 2, 1, 1, 1, 1}, 32, 32}, 2, 33},    // strides
+    {{{14, 14, 7, 7, 1, 1, 2, 2, 1, 1, 0, 0}, 256, 256}, 3, 96},  // of one pixel
+    {{{12, 17, 8, 13, 3, 3, 1, 1, 2, 2, 0, 0}, 96, 64}, 2, 32},   // dilated, gaps between pixels
+    {{{6, 6, 7, 6, 3, 2, 1, 1, 1, 1, 2, 1}, 32, 32}, 2, 32},      // more padding in front
+    {{{3, 3, 7, 7, 1, 1, 1, 1, 1, 1, 2, 2}, 32, 32}, 1, 32},      // windows outside of the image
+    {{{7, 7, 7, 7, 3, 3, 1, 1, 1, 1, 1, 1}, 512, 512}, 1, 40},    // pieces of k
 };
 
 // One number is infinite: all windows that see it are multiplied on vectors.
@@ -248,8 +248,8 @@ TEST_F(Bf16x6, SeesWindows) {
     const ConvWindows& w = g.windows;
     const int64_t k = w.window_height * w.window_width * w.channels;
     Problem problem({g.images * w.out_height * w.out_width, g.columns, k});
-    std::vector<float> images = uniform(
-        static_cast<uint64_t>(g.images * w.height * w.width * w.pixel), -2, 2, 9);
+    std::vector<float> images =
+        uniform(static_cast<uint64_t>(g.images * w.height * w.width * w.pixel), -2, 2, 9);
     images[static_cast<size_t>(w.width + 1) * static_cast<size_t>(w.pixel)] = kInfinity;
     for (int64_t row = 0; row < problem.size.m; ++row) {
       const int64_t y = row / w.out_width % w.out_height, x = row % w.out_width;
