@@ -65,11 +65,12 @@ class RecurrentBuilder {
     const Desc cell_state(state_dims, kF32, dnnl::memory::format_tag::ldnc);
     add(DNNL_ARG_SRC_LAYER, place_of(read_x()), x);
     // oneDNN 3.2 dies of an illegal instruction on AMX tiles where a state in bf16 is left out.
-    const bool has_state = node_.input(kH) != kNone || node_.input(kC) != kNone ||
-                           type_ == ElementType::kBf16;
+    const bool has_state =
+        node_.input(kH) != kNone || node_.input(kC) != kNone || type_ == ElementType::kBf16;
     if (has_state) add(DNNL_ARG_SRC_ITER, read_state(kH, type_), state);
     const bool is_lstm = node_.op == "LSTM";
-    if (has_state && is_lstm) add(DNNL_ARG_SRC_ITER_C, read_state(kC, ElementType::kF32), cell_state);
+    if (has_state && is_lstm)
+      add(DNNL_ARG_SRC_ITER_C, read_state(kC, ElementType::kF32), cell_state);
     const Desc start = has_state ? state : Desc(), cell_start = has_state ? cell_state : Desc();
     choose_weights();
     make_bias();
@@ -102,8 +103,8 @@ class RecurrentBuilder {
   };
 
   // In bf16 where tiles multiply weights that are packed once; the state of an LSTM's cell stays in
-  // f32. Two threads, 18 sizes: LSTM 1.02x to 3.7x as fast as in f32, GRU of 256 and more 1.3x to 4x,
-  // of fewer 0.7x to 1.0x; without tiles mostly slower than f32.
+  // f32. Two threads, 18 sizes: LSTM 1.02x to 3.7x as fast as in f32, GRU of 256 and more 1.3x to
+  // 4x, of fewer 0.7x to 1.0x; without tiles mostly slower than f32.
   ElementType stored_type() const {
     constexpr int64_t kLeastOfOthers = 256;
     const bool are_constant = lowering_.is_constant_view(lowering_.view(node_.inputs[kW])) &&
@@ -173,8 +174,9 @@ class RecurrentBuilder {
     bool are_constant =
         lowering_.is_constant_view(weights_[0]) && lowering_.is_constant_view(weights_[1]);
     for (size_t i = 0; i < 2; ++i)
-      weight_descs_[i] = are_constant ? Desc(weights_[i].dims, dnnl_type(type_), dnnl::memory::format_tag::any)
-                                      : descriptor(weights_[i]);
+      weight_descs_[i] =
+          are_constant ? Desc(weights_[i].dims, dnnl_type(type_), dnnl::memory::format_tag::any)
+                       : descriptor(weights_[i]);
   }
 
   // ONNX has a bias for the input and one for the state; oneDNN one, but for the last gate of a GRU

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent operators in bf16 beside themselves in f32, whose results breadth_test compares with the
-// reference: with and without states to begin with, all directions, odd sizes.
+// Recurrent operators in bf16 beside themselves in f32, whose results breadth_test compares with
+// the reference: with and without states to begin with, all directions, odd sizes.
 
 #include <cmath>
 #include <string>
@@ -35,11 +35,10 @@ void PrintTo(const Case& c, std::ostream* os) {
 Graph graph_of(const Case& c, GraphBuilder& b) {
   const float scale = 1.0F / std::sqrt(static_cast<float>(c.hidden));
   const Dims state = {c.directions, c.batch, c.hidden};
-  std::vector<int> inputs = {
-      b.input("x", {c.steps, c.batch, c.width}),
-      b.random_constant({c.directions, c.gates * c.hidden, c.width}, scale),
-      b.random_constant({c.directions, c.gates * c.hidden, c.hidden}, scale),
-      b.random_constant({c.directions, 2 * c.gates * c.hidden}, scale)};
+  std::vector<int> inputs = {b.input("x", {c.steps, c.batch, c.width}),
+                             b.random_constant({c.directions, c.gates * c.hidden, c.width}, scale),
+                             b.random_constant({c.directions, c.gates * c.hidden, c.hidden}, scale),
+                             b.random_constant({c.directions, 2 * c.gates * c.hidden}, scale)};
   if (c.has_state) {
     inputs.push_back(kNone);
     inputs.push_back(b.random_constant(state, 0.5F));
