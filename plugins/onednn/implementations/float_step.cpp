@@ -8,6 +8,7 @@
 #include "cpu.hpp"
 #include "kernels/bf16x6_product.h"
 #include "kernels/float_product.h"
+#include "kernels/tile_product.h"
 
 namespace tenon::onednn {
 namespace {
@@ -38,7 +39,7 @@ class StepBuilder {
              .dims = lowering_.graph().values[result].dims,
              .strides = step_.dst_strides};
     const std::vector<Place> others = bind(lowering_, finish_);
-    dst.buffer = result_memory(lowering_, finish_, others, step_.src, dst);
+    dst.buffer = memory_of(dst, others);
     const View b = packed();
     const EpilogueRows rows =
         epilogue_rows(lowering_, step_, finish_, kernels::float_columns(step_.args.n));
@@ -59,6 +60,16 @@ class StepBuilder {
   }
 
  private:
+  // On tiles a residual is overwritten where that saves memory traffic: where a thread reads and
+  // writes rows of its own.
+  int memory_of(const View& dst, const std::vector<Place>& others) {
+    const auto& args = step_.args;
+    const bool has_own_rows = kernel_ == FloatKernel::kTiles &&
+                              kernels::divides_tile_rows(args.m, args.n, args.k);
+    return has_own_rows ? result_memory(lowering_, finish_, others, step_.src, dst)
+                        : lowering_.scratch(dst.bytes());
+  }
+
   void set_vectors(const View& dst, Step* made) {
     kernels::FloatProductArgs args;
     args.m = step_.args.m;

@@ -107,6 +107,7 @@ class Blocks {
     const int upper = rows < 16 ? rows : 16;
     tiles_.configure(upper, rows - upper);
   }
+  TENON_INLINE int held_rows() const { return held_.rows; }
   // Where the sums in the tiles go; null: there are none.
   TENON_INLINE int32_t* held() const { return held_.rows > 0 ? held_.sums : nullptr; }
   // Rows that wait for their ending; some of them get it.

@@ -86,6 +86,7 @@ class Unit {
         blocks_(args.epilogue, args.n, {.first = unit.row}, true) {}
 
   void run() {
+    blocks_.configure(kBlockRows, mend());
     for (int64_t first = 0; first < n_steps_; first += piece_steps_) {
       begin(first, {Side::kRows, 0});
       finish();
@@ -145,6 +146,7 @@ class Unit {
   char* parts_of(Side side, int64_t i) const {
     return unit_.memory + (side == Side::kRows ? i : n_rows_ + i) * split_piece_bytes(args_.k);
   }
+
   // Begins to split a block, for the piece of k that begins with this step.
   void begin(int64_t first, const Block& block) {
     const int steps = steps_from(first);
@@ -195,13 +197,15 @@ class Unit {
     const char* const left = parts_of(Side::kRows, block);
     const char* const right = parts_of(Side::kPanels, panel);
     const int rows = rows_of(block);
-    blocks_.configure(rows, mend());
+    // Tiles are whole; what they hold of rows that are not there goes nowhere. Without lower rows
+    // the products would not store the lower sums of the block before.
+    if (rows <= kBlockRows / 2 && blocks_.held_rows() > kBlockRows / 2) blocks_.flush(mend());
     asm volatile("" ::: "memory");  // what was split is there
     const bool is_whole = piece_steps_ == n_steps_;
     const int64_t at = is_whole ? (turn_ ^= 1) : block * unit_.n_panels + panel;
     int32_t* const sums = sums_ + at * kBlockSums;
     const Begin begin{blocks_.held(), first > 0 ? sums : nullptr, nullptr};
-    if (rows > 16)
+    if (rows > kBlockRows / 2)
       multiply<true>(left, right, steps_from(first), begin);
     else
       multiply<false>(left, right, steps_from(first), begin);

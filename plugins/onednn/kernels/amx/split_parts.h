@@ -2,7 +2,7 @@
 #pragma once
 // Rows or columns of f32 numbers, split into bf16 parts as tiles load them:
 // [step of k][half of the rows or columns][part][16][32]. Tiles multiply pairs of k; here elements
-// i and i + 16 of a step are a pair, so that one shift and one `or` pack two registers.
+// i and i + 16 of a step are a pair, so that one shift and one selection pack two registers.
 
 #include <immintrin.h>
 
@@ -18,9 +18,13 @@ TENON_INLINE __m512 nearest_part(__m512 x) {
   return _mm512_castsi512_ps(
       _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(x), half), upper));
 }
+// The last part of a number near the denormal ones has bits below those of bf16: they are cut off.
 TENON_INLINE __m512i pack_pairs(__m512 low, __m512 high) {
-  return _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(low), 16),
-                         _mm512_castps_si512(high));
+  constexpr int kFirstOrBothOthers = 0xf8;
+  return _mm512_ternarylogic_epi32(_mm512_srli_epi32(_mm512_castps_si512(low), 16),
+                                   _mm512_castps_si512(high),
+                                   _mm512_set1_epi32(static_cast<int>(0xffff0000)),
+                                   kFirstOrBothOthers);
 }
 // Returns the last parts, which are NaN where the first one is not finite.
 TENON_INLINE __m512i split_pairs(__m512 low, __m512 high, char* to) {

@@ -153,6 +153,31 @@ TEST_F(Bf16x6, KeepsNumbersOfAllExponents) {
   }
 }
 
+// Numbers whose parts are denormal stand beside others: they lose no more than the smallest normal
+// number each, and touch nothing else. Dead channels of published networks are of such weights.
+TEST_F(Bf16x6, NumbersNearTheDenormalOnesStayApart) {
+  Problem problem({33, 34, 64});
+  std::mt19937 random(12);
+  auto draw = [&] {  // from 2^-149 to 1, or 0
+    const float x = std::ldexp(static_cast<float>(random() % 0x1000000) - 0x1p23F,
+                               -23 - static_cast<int>(random() % 150));
+    return random() % 8 == 0 ? 0.0F : x;
+  };
+  for (float& x : problem.right)
+    x = draw();
+  for (int64_t i = 0; i < 33 * 64; ++i)
+    problem.left(0)[i] = draw();
+  problem.pack();
+  std::fill(problem.scales.begin(), problem.scales.end(), 1.0F);
+  std::fill(problem.bias.begin(), problem.bias.end(), 0.0F);
+  const auto got = problem.run<float>(ElementType::kF32);
+  for (size_t i = 0; i < got.size(); ++i) {
+    const auto row = static_cast<int64_t>(i) / 34, column = static_cast<int64_t>(i) % 34;
+    const double bound = 48 * kEpsilon * problem.sum(row, column, true) + 64 * 0x1p-125;
+    ASSERT_NEAR(got[i], problem.sum(row, column), bound) << i;
+  }
+}
+
 // What f32 makes of infinities, NaN and the largest numbers, in each piece of k.
 TEST_F(Bf16x6, MultipliesRowsThatPartsCannotSay) {
   constexpr float kMost = std::numeric_limits<float>::max();
