@@ -3,7 +3,6 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "cpu.hpp"
 #include "kernels/bf16x6_product.h"
@@ -64,8 +63,8 @@ class StepBuilder {
   // writes rows of its own.
   int memory_of(const View& dst, const std::vector<Place>& others) {
     const auto& args = step_.args;
-    const bool has_own_rows = kernel_ == FloatKernel::kTiles &&
-                              kernels::divides_tile_rows(args.m, args.n, args.k);
+    const bool has_own_rows =
+        kernel_ == FloatKernel::kTiles && kernels::divides_tile_rows(args.m, args.n, args.k);
     return has_own_rows ? result_memory(lowering_, finish_, others, step_.src, dst)
                         : lowering_.scratch(dst.bytes());
   }
@@ -119,34 +118,22 @@ class StepBuilder {
   // Shared by all plans of the model.
   View packed() const {
     const GemmWeights& weights = step_.weights;
-    const auto* data = static_cast<const float*>(lowering_.constant_data(weights.view));
-    const kernels::FloatWeights sizes{data, step_.args.k, step_.args.n};
-    const int64_t bytes = kernels::packed_float_bytes(sizes, panel());
+    const kernels::FloatWeights from{
+        .data = static_cast<const float*>(lowering_.constant_data(weights.view)),
+        .k = step_.args.k,
+        .n = step_.args.n,
+        .n_stride = weights.n_stride,
+        .k_places = weights.k_places.data()};
+    const int64_t bytes = kernels::packed_float_bytes(from, panel());
     std::string form = "f32 panels";
     for (int64_t number :
-         {sizes.k, sizes.n, weights.n_stride, weights.k_places.front(), weights.k_places.back()})
+         {from.k, from.n, from.n_stride, weights.k_places.front(), weights.k_places.back()})
       form += " " + std::to_string(number);
     return lowering_.make_constant(
         ElementType::kF32, {bytes / 4},
-        lowering_.weights().made(data, weights.view.bytes(), form, bytes,
-                                 [&](void* to) { pack(sizes, static_cast<float*>(to)); }));
-  }
-  // In the order in which a row of the left operand has its elements: that of memory, or tap by
-  // tap.
-  void pack(kernels::FloatWeights from, float* to) const {
-    const GemmWeights& weights = step_.weights;
-    std::vector<float> rows;
-    if (step_.args.a.has_windows) {
-      rows.reserve(static_cast<size_t>(from.k * from.n));
-      for (int64_t place : weights.k_places)
-        for (int64_t i = 0; i < from.n; ++i)
-          rows.push_back(from.data[place + i * weights.n_stride]);
-      from = {rows.data(), from.k, from.n, from.n, 1};
-    } else {
-      from.k_stride = from.k > 1 ? weights.k_places[1] : 0;
-      from.n_stride = weights.n_stride;
-    }
-    kernels::pack_floats(from, panel(), to);
+        lowering_.weights().made(from.data, weights.view.bytes(), form, bytes, [&](void* to) {
+          kernels::pack_floats(from, panel(), static_cast<float*>(to));
+        }));
   }
 
   Lowering& lowering_;

@@ -73,8 +73,8 @@ int64_t float_panel(const Context& context) {
 void pack_floats(const FloatWeights& weights, int64_t panel, float* packed) {
   for (int64_t first = 0; first < weights.n; first += panel) {
     const int64_t columns = std::min(panel, weights.n - first);
-    const float* from = weights.data + first * weights.n_stride;
-    for (int64_t i = 0; i < weights.k; ++i, packed += panel, from += weights.k_stride) {
+    for (int64_t i = 0; i < weights.k; ++i, packed += panel) {
+      const float* const from = weights.row(i) + first * weights.n_stride;
       for (int64_t column = 0; column < columns; ++column)
         packed[column] = from[column * weights.n_stride];
       std::fill(packed + columns, packed + panel, 0.0F);

@@ -30,11 +30,16 @@ constexpr int64_t kMostFloatPanel = 64;
 constexpr int64_t float_columns(int64_t n) {
   return (n + kMostFloatPanel - 1) / kMostFloatPanel * kMostFloatPanel;
 }
-// Element [k, n] at data[k * k_stride + n * n_stride].
+// Element [k, n] at data[k * k_stride + n * n_stride], or at data[k_places[k] + n * n_stride].
 struct FloatWeights {
   const float* data = nullptr;
   int64_t k = 0, n = 0;
   int64_t k_stride = 0, n_stride = 0;
+  const int64_t* k_places = nullptr;
+
+  const float* row(int64_t i) const {
+    return data + (k_places != nullptr ? k_places[i] : i * k_stride);
+  }
 };
 constexpr int64_t packed_float_bytes(const FloatWeights& weights, int64_t panel) {
   return weights.k * ((weights.n + panel - 1) / panel * panel) * 4;

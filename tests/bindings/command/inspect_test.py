@@ -53,8 +53,16 @@ def test_layers_say_their_implementation_and_who_refused_why(tmp_path: Path) -> 
         chosen = first["implementation"]
         assert chosen in ("f32 gemm", "onednn + epilogue")
         whys = {refusal["implementation"]: refusal["why"] for refusal in first["refused"]}
-        in_order = ["binary", "symmetric halves", "sparse", "amx", "int8 gemm", "f32 gemm"]
-        assert list(whys) == in_order[: 5 if chosen == "f32 gemm" else 6]  # as in the list
+        in_order = [
+            "binary",
+            "symmetric halves",
+            "sparse",
+            "amx",
+            "int8 gemm",
+            "bf16x6",
+            "f32 gemm",
+        ]
+        assert list(whys) == in_order[: 6 if chosen == "f32 gemm" else 7]  # as in the list
         assert whys["int8 gemm"] == "not two operands in 8 bits with known weights"
         assert all("implementation" in layer for layer in report["layers"])
     for command in (["inspect"], ["bench", "--layers"]):

@@ -132,7 +132,9 @@ def test_forms_for_other_shapes_share_folded_weights(tmp_path):
     command = [sys.executable, "-c", MEASURE_FORMS, path]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     grown, distance = map(float, done.stdout.split())
-    assert grown < 6.75  # of one form, beside code; weights of ten would be 67
+    # Of one form, beside code, or two on a CPU with AMX, whose tiles take over from some rows on;
+    # weights of ten would be 67.
+    assert grown < 6.75 * 2
     assert distance <= 1e-6
 
 

@@ -21,10 +21,9 @@ TENON_INLINE __m512 nearest_part(__m512 x) {
 // The last part of a number near the denormal ones has bits below those of bf16: they are cut off.
 TENON_INLINE __m512i pack_pairs(__m512 low, __m512 high) {
   constexpr int kFirstOrBothOthers = 0xf8;
-  return _mm512_ternarylogic_epi32(_mm512_srli_epi32(_mm512_castps_si512(low), 16),
-                                   _mm512_castps_si512(high),
-                                   _mm512_set1_epi32(static_cast<int>(0xffff0000)),
-                                   kFirstOrBothOthers);
+  return _mm512_ternarylogic_epi32(
+      _mm512_srli_epi32(_mm512_castps_si512(low), 16), _mm512_castps_si512(high),
+      _mm512_set1_epi32(static_cast<int>(0xffff0000)), kFirstOrBothOthers);
 }
 // Returns the last parts, which are NaN where the first one is not finite.
 TENON_INLINE __m512i split_pairs(__m512 low, __m512 high, char* to) {
