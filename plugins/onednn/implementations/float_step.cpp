@@ -126,9 +126,9 @@ class StepBuilder {
         .k_places = weights.k_places.data()};
     const int64_t bytes = kernels::packed_float_bytes(from, panel());
     std::string form = "f32 panels";
-    for (int64_t number :
-         {from.k, from.n, from.n_stride, weights.k_places.front(), weights.k_places.back()})
+    for (int64_t number : {from.k, from.n})
       form += " " + std::to_string(number);
+    form += name_of_places(weights);
     return lowering_.make_constant(
         ElementType::kF32, {bytes / 4},
         lowering_.weights().made(from.data, weights.view.bytes(), form, bytes, [&](void* to) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "int8_product.hpp"
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "gemm_epilogue.hpp"
@@ -71,9 +73,9 @@ class StepBuilder {
     const int64_t k = step_.args.k, n = step_.args.n;
     const void* data = lowering_.constant_data(weights.view);
     std::string form = "panels";
-    for (int64_t number :
-         {weights.groups, k, n, weights.group_stride, weights.n_stride, weights.k_places.back()})
+    for (int64_t number : {weights.groups, k, n})
       form += " " + std::to_string(number);
+    form += name_of_places(weights);
     return lowering_.weights().made(
         data, weights.view.bytes(), form, weights.groups * kernels::packed_int8_bytes(k, n),
         [&](void* to) {
@@ -102,6 +104,16 @@ class StepBuilder {
 };
 
 }  // namespace
+
+std::string name_of_places(const GemmWeights& weights) {
+  const Dims& places = weights.k_places;
+  const std::string_view bytes(reinterpret_cast<const char*>(places.data()),
+                               places.size() * sizeof(places[0]));
+  std::string name;
+  for (int64_t number : {weights.group_stride, weights.n_stride})
+    name += " " + std::to_string(number);
+  return name + " " + std::to_string(std::hash<std::string_view>()(bytes));
+}
 
 void add_int8_step(Lowering& lowering, GemmStep step, const Epilogue& epilogue) {
   StepBuilder(lowering, step, epilogue).build();

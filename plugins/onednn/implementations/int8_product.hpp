@@ -4,6 +4,8 @@
 // oneDNN's would saturate: on CPUs without VNNI. What follows the sums is taken along
 // (gemm_epilogue.hpp).
 
+#include <string>
+
 #include "kernels/int8_product.h"
 #include "product.hpp"
 
@@ -18,6 +20,9 @@ struct GemmWeights {
   int64_t n_stride = 0;
   Dims k_places = {};
 };
+// Where the elements of the weights are read, for the name of a packed form of them: the same bytes
+// may be the weights of a convolution, tap by tap, and of a product.
+std::string name_of_places(const GemmWeights& weights);
 
 // One step: `groups` products over the same rows.
 struct GemmStep {

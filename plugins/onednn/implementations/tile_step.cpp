@@ -110,9 +110,9 @@ class StepBuilder {
     const int64_t bytes = kernels::packed_tile_bytes(type, args_.k, args_.n);
     const void* data = lowering_.constant_data(weights.view);
     std::string form = has_integers() ? "tiles of s8" : "tiles of bf16";
-    for (int64_t number :
-         {args_.k, args_.n, weights.n_stride, weights.k_places.front(), weights.k_places.back()})
+    for (int64_t number : {args_.k, args_.n})
       form += " " + std::to_string(number);
+    form += name_of_places(weights);
     const int64_t elements = bytes / kernels::element_bytes(type);
     return lowering_.make_constant(
         type, {elements},

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -183,6 +185,49 @@ TEST(Int8Residual, OfAWindowIsNotOverwritten) {
   const Made made = run_residual(3, false);
   EXPECT_LT(made.error, 2e-2);
   EXPECT_EQ(made.n_in_place, 0);
+}
+
+std::vector<std::vector<float>> outputs_of(const Graph& graph,
+                                           bool bf16,
+                                           std::vector<std::string> without) {
+  WeightStore store;
+  Executable exe(graph, {.bf16 = bf16, .threads = 2, .without = std::move(without)}, store);
+  std::vector<float> x(static_cast<size_t>(graph.values[graph.inputs[0]].count()));
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(i % 29) * 0.05F - 0.7F;
+  std::vector<std::vector<float>> results;
+  std::vector<void*> out;
+  for (int output : graph.outputs)
+    results.emplace_back(static_cast<size_t>(graph.values[output].count()), -99.0F);
+  for (std::vector<float>& result : results)
+    out.push_back(result.data());
+  const std::vector<const void*> in = {x.data()};
+  std::shared_ptr<void> workspace = aligned_bytes(exe.workspace_bytes());
+  EXPECT_EQ(exe.run({.inputs = in, .outputs = out, .workspace = workspace.get()}), nullptr);
+  return results;
+}
+
+// The same bytes, read tap by tap and as a matrix: each has a packed form of its own.
+TEST(WeightsOnTiles, OfAConvolutionAndOfAProductStayApart) {
+  GraphBuilder b(16);
+  std::vector<float> weights(64 * 64 * 9);
+  std::mt19937 random(6);
+  for (float& weight : weights)
+    weight = static_cast<float>(random() % 200) * 0.0005F - 0.05F;
+  const int x = b.input("x", {1, 64, 72, 64});
+  const int w = b.constant({64, 64, 3, 3}, weights);
+  const std::vector<int64_t> pads = {1, 1, 1, 1}, kernel = {3, 3};
+  b.output(b.node("Conv", {x, w}, {1, 64, 72, 64}, {{"pads", pads}, {"kernel_shape", kernel}}));
+  b.output(b.node("Gemm", {b.reshape(x, {512, 576}), b.reshape(w, {64, 576})}, {512, 64},
+                  {{"transB", int64_t{1}}}));
+  b.graph.finish();
+  for (const bool bf16 : {false, true}) {
+    const auto got = outputs_of(b.graph, bf16, {"winograd"});
+    const auto want = outputs_of(b.graph, bf16, {"winograd", "bf16x6", "amx", "amx windows"});
+    for (size_t i = 0; i < got.size(); ++i)
+      for (size_t at = 0; at < got[i].size(); ++at)
+        ASSERT_NEAR(got[i][at], want[i][at], 0.05F) << "output " << i << " at " << at;
+  }
 }
 
 }  // namespace
