@@ -41,9 +41,7 @@ std::string find_conv_step(const ConvSite& site, FloatStep* found) {
   const Node& node = site.node();
   const View& weights = lowering.view(node.inputs[1]);
   if (std::string why = why_not_floats(lowering, weights); !why.empty()) return why;
-  if (node.integer("group", 1) != 1) return "more than one group";
-  if (weights.dims.size() > 4) return "more than two spatial axes";
-  if (!has_known_bias(lowering, node.input(2))) return "the bias is computed";
+  if (std::string why = why_not_one_product(site); !why.empty()) return why;
   found->step = conv_step(lowering, site.index);
   const bool has_whole_steps = weights.dims[1] % kernels::kSplitDepth == 0;
   if (found->step.args.a.has_windows && !has_whole_steps)
@@ -53,17 +51,25 @@ std::string find_conv_step(const ConvSite& site, FloatStep* found) {
   return is_whole ? "" : kPartOfEpilogue;
 }
 
+// read: the source, and what depends on it, when the step is built.
+template <class Site, class Read>
+Offer offered(const Site& site, FloatStep made, const Read& read) {
+  if (std::string why = why_not_numbers(site.lowering, made.step.weights.view); !why.empty())
+    return refused(std::move(why));
+  return accepted_unless(why_slower(site.lowering, made), [&site, made, read]() mutable {
+    read(site, &made.step);
+    build_float_step(site.lowering, std::move(made), FloatKernel::kTiles);
+  });
+}
+
 }  // namespace
 
 Offer offer_bf16x6_product(const ProductSite& site) {
   if (!computes_in_tiles()) return refused(kNoTiles);
   FloatStep made;
   if (std::string why = find_float_step(site, &made); !why.empty()) return refused(std::move(why));
-  if (std::string why = why_not_numbers(site.lowering, made.step.weights.view); !why.empty())
-    return refused(std::move(why));
-  return accepted_unless(why_slower(site.lowering, made), [&site, made]() mutable {
-    made.step.src = site.lowering.read_row_major(site.product.a, ElementType::kF32);
-    build_float_step(site.lowering, std::move(made), FloatKernel::kTiles);
+  return offered(site, made, [](const ProductSite& built, GemmStep* step) {
+    step->src = built.lowering.read_row_major(built.product.a, ElementType::kF32);
   });
 }
 
@@ -71,14 +77,11 @@ Offer offer_bf16x6_conv(const ConvSite& site) {
   if (!computes_in_tiles()) return refused(kNoTiles);
   FloatStep made;
   if (std::string why = find_conv_step(site, &made); !why.empty()) return refused(std::move(why));
-  if (std::string why = why_not_numbers(site.lowering, made.step.weights.view); !why.empty())
-    return refused(std::move(why));
-  return accepted_unless(why_slower(site.lowering, made), [&site, made]() mutable {
-    const int source = site.node().inputs[0];
-    made.step.src =
-        site.lowering.read(source, ElementType::kF32, channels_last_strides(site.dims(source)));
-    add_weights(site.lowering, site.epilogue, &made.step);
-    build_float_step(site.lowering, std::move(made), FloatKernel::kTiles);
+  return offered(site, made, [](const ConvSite& built, GemmStep* step) {
+    const int source = built.node().inputs[0];
+    step->src =
+        built.lowering.read(source, ElementType::kF32, channels_last_strides(built.dims(source)));
+    add_weights(built.lowering, built.epilogue, step);
   });
 }
 

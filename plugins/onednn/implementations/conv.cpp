@@ -41,6 +41,13 @@ Int8 int8_of(const Lowering& lowering, const Node& node, int channel_axis) {
   return {runs, runs && sums_are_exact(lowering, src, weights)};
 }
 
+std::string why_not_one_product(const ConvSite& site) {
+  const Node& node = site.node();
+  if (node.integer("group", 1) != 1) return "more than one group";
+  if (site.dims(node.inputs[0]).size() > 4) return "more than two spatial axes";
+  return has_known_bias(site.lowering, node.input(2)) ? "" : "the bias is computed";
+}
+
 std::string refuse_repeated_channels(const ConvSite& site) {
   if (!has_known_bias(site.lowering, site.bias(site.epilogue))) return "the bias is computed";
   if (site.epilogue.norm != kNone) return "a BatchNormalization is folded into the weights";

@@ -30,6 +30,8 @@ struct ConvSite {
   }
 };
 
+// Why a convolution is no single product of what its windows see on images of two axes at most.
+std::string why_not_one_product(const ConvSite& site);
 // Why a form whose channels are several results of each filter cannot take the bias and the
 // epilogue: it repeats a known bias, and what follows may act on each number alone.
 std::string refuse_repeated_channels(const ConvSite& site);

@@ -24,9 +24,7 @@ Start start(const ConvSite& site) {
   const View& src = lowering.view(node.inputs[0]);
   const auto type = type_of_left(lowering, src, lowering.view(node.inputs[1]), 0);
   if (!type) return {kNoOperands};
-  if (node.integer("group", 1) != 1) return {"more than one group"};
-  if (src.dims.size() > 4) return {"more than two spatial axes"};
-  if (!has_known_bias(lowering, node.input(2))) return {"the bias is computed"};
+  if (std::string why = why_not_one_product(site); !why.empty()) return {std::move(why)};
   return {{}, *type, conv_step(lowering, site.index)};
 }
 

@@ -67,7 +67,10 @@ SplitUnit unit_of(const SplitProductArgs& args, int64_t unit) {
 
 bool have_parts(const float* numbers, int64_t n) {
   constexpr float kLargest = 0x1.fefffep127F;  // what is rounded to a finite bf16
-  return std::all_of(numbers, numbers + n, [](float x) { return std::fabs(x) <= kLargest; });
+  bool have = true;                            // without an early end, so that it runs on vectors
+  for (int64_t i = 0; i < n; ++i)
+    have &= std::fabs(numbers[i]) <= kLargest;
+  return have;
 }
 
 SplitCut cut_product(int64_t m, int64_t n, int64_t k, int threads) {

@@ -53,10 +53,17 @@ struct Operands {
   }
 };
 
-void run(benchmark::State& state, const TileProductArgs& args) {
+void multiply(const TileProductArgs& args) {
+  tile_product({nullptr, {}}, args);
+}
+void multiply(const SplitProductArgs& args) {
+  bf16x6_product({nullptr, {}}, args);
+}
+template <class Args>
+void run(benchmark::State& state, const Args& args) {
   if (!has_tiles()) return state.SkipWithError("no AMX on this CPU");
   for (auto _ : state)
-    tile_product({nullptr, {}}, args);
+    multiply(args);
   const double operations = 2.0 * static_cast<double>(args.m * args.n * args.k);
   state.counters["operations"] = benchmark::Counter(
       operations, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);
@@ -78,7 +85,6 @@ void tile_product_u8(benchmark::State& state) {
 
 // Arguments: rows, columns, k.
 void bf16x6_product_f32(benchmark::State& state) {
-  if (!has_tiles()) return state.SkipWithError("no AMX on this CPU");
   const int64_t m = state.range(0), n = state.range(1), k = state.range(2);
   using Floats = std::vector<float, OnLines<float>>;
   Floats left(static_cast<size_t>(m * k), 0.3F), right(static_cast<size_t>(k * n), 0.7F);
@@ -95,11 +101,7 @@ void bf16x6_product_f32(benchmark::State& state) {
   args.epilogue.bias = bias.data();
   args.epilogue.dst = {result.data(), ElementType::kF32};
   args.epilogue.dst_stride = n;
-  for (auto _ : state)
-    bf16x6_product({nullptr, {}}, args);
-  const double operations = 2.0 * static_cast<double>(m * n * k);
-  state.counters["operations"] = benchmark::Counter(
-      operations, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);
+  run(state, args);
 }
 
 // Arguments: size of the image, of the window, stride, columns, whether planes are read.
