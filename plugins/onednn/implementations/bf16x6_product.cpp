@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products and convolutions with constant weights in f32, on AMX tiles: each number is the sum of
+// Products in f32 on AMX tiles, and convolutions with constant weights: each number is the sum of
 // three bf16 parts (kernels/bf16x6_product.h).
 
 #include "kernels/bf16x6_product.h"
@@ -30,9 +30,21 @@ std::string why_not_numbers(Lowering& lowering, const View& weights) {
   return have_parts ? "" : "weights that are not finite, or almost too large";
 }
 
+// Of computed operands (onednn/computed.py, 260 shapes).
+bool is_faster_computed(const Lowering& lowering, const FloatStep& made) {
+  constexpr int64_t kLeastRows = 32;
+  constexpr double kLeastOfColumns = 0.3;  // oneDNN copies a transposed left operand
+  const auto& args = made.step.args;
+  if (args.m < kLeastRows) return false;
+  return made.is_left_transposed
+             ? is_faster_on_tiles(lowering, args.m, args.n, args.k, kLeastOfColumns)
+             : is_faster_on_tiles(lowering, args.m, args.n, args.k);
+}
+
 std::string why_slower(const Lowering& lowering, const FloatStep& made) {
   const auto& args = made.step.args;
-  const bool is_fast = is_faster_on_tiles(lowering, args.m, args.n, args.k);
+  const bool is_fast = made.right ? is_faster_computed(lowering, made)
+                                  : is_faster_on_tiles(lowering, args.m, args.n, args.k);
   return is_fast ? "" : "too few rows or columns for what is split, or rows of 32 elements";
 }
 
@@ -62,10 +74,103 @@ Offer offered(const Site& site, FloatStep made, const Read& read) {
   });
 }
 
+// A matrix as the kernel reads it where it lies.
+struct Order {
+  int64_t stride = 0;  // elements between lines, whose elements lie side by side
+  bool is_transposed = false;
+};
+// strides: of rows and columns.
+Order order_of(int64_t row_stride, int64_t column_stride) {
+  const bool has_rows = column_stride == 1;
+  return {has_rows ? row_stride : column_stride, !has_rows};
+}
+
+// Both operands are computed: neither is packed.
+class ComputedProduct {
+ public:
+  explicit ComputedProduct(const ProductSite& site)
+      : lowering_(site.lowering),
+        product_(site.product),
+        a_(lowering_.view(product_.a)),
+        b_(lowering_.view(product_.b)) {}
+
+  std::string why_not() {
+    if (lowering_.real_type() != ElementType::kF32)
+      return "floating-point numbers are kept in bf16";
+    if (!holds_floats(a_) || !holds_floats(b_)) return kNoOperands;
+    if (a_.dims.size() < 2 || b_.dims.size() < 2) return "a vector";
+    if (!is_one_matrix(b_)) return "the second operand is no single matrix";
+    if (a_.count() == 0 || b_.count() == 0) return "an operand without elements";
+    folds_ = !is_one_matrix(a_);
+    if (folds_ && product_.transpose_a) return "a batch of matrices, transposed";
+    a_ = planned_real_matrix(lowering_, product_.a);
+    b_ = planned_real_matrix(lowering_, product_.b);
+    return "";
+  }
+
+  FloatStep step(const ProductSite& site) {
+    FloatStep made;
+    const size_t rank = b_.dims.size();
+    const size_t k_axis = product_.k_axis(rank), n_axis = product_.n_axis(rank);
+    made.step.node = product_.node;
+    made.step.bias = product_.bias;
+    made.step.args.k = b_.dims[k_axis];
+    made.step.args.n = made.step.dst_row = b_.dims[n_axis];
+    made.step.args.m = a_.count() / made.step.args.k;
+    made.step.dst_strides = row_major_strides(lowering_.graph().values[site.epilogue.result].dims);
+    const Order left = left_order(), right = order_of(b_.strides[k_axis], b_.strides[n_axis]);
+    made.left_stride = left.stride;
+    made.is_left_transposed = left.is_transposed;
+    made.right = b_;
+    made.right_order = {.columns = made.step.args.n,
+                        .stride = right.stride,
+                        .is_transposed = right.is_transposed,
+                        .has_parts = false};
+    made.finish = finish_of(lowering_, made.step, site.epilogue);
+    return made;
+  }
+
+  void build(FloatStep made) {
+    made.step.src = folds_ ? lowering_.read_row_major(product_.a, ElementType::kF32)
+                           : real_matrix(lowering_, product_.a);
+    made.right = real_matrix(lowering_, product_.b);
+    build_float_step(lowering_, std::move(made), FloatKernel::kTiles);
+  }
+
+ private:
+  Order left_order() const {
+    const size_t rank = a_.dims.size();
+    const size_t row = product_.transpose_a ? rank - 1 : rank - 2;
+    const size_t column = product_.transpose_a ? rank - 2 : rank - 1;
+    if (folds_) return {a_.dims[column], false};
+    return order_of(a_.strides[row], a_.strides[column]);
+  }
+
+  Lowering& lowering_;
+  const Product& product_;
+  View a_, b_;
+  bool folds_ = false;  // the rows of all batches are one product
+};
+
+Offer offer_computed_product(const ProductSite& site) {
+  ComputedProduct product(site);
+  if (std::string why = product.why_not(); !why.empty()) return refused(std::move(why));
+  const int64_t n = site.lowering.graph().values[site.node().outputs[0]].dims.back();
+  if (!has_known_row(site.lowering, site.product.bias, n)) return refused("the bias is no known row");
+  FloatStep made = product.step(site);
+  if (made.finish.epilogue.nodes.size() != site.epilogue.nodes.size())
+    return refused(kPartOfEpilogue);
+  return accepted_unless(why_slower(site.lowering, made), [product, made]() mutable {
+    product.build(std::move(made));
+  });
+}
+
 }  // namespace
 
 Offer offer_bf16x6_product(const ProductSite& site) {
   if (!computes_in_tiles()) return refused(kNoTiles);
+  if (!site.lowering.is_constant_view(site.lowering.view(site.product.b)))
+    return offer_computed_product(site);
   FloatStep made;
   if (std::string why = find_float_step(site, &made); !why.empty()) return refused(std::move(why));
   return offered(site, made, [](const ProductSite& built, GemmStep* step) {

@@ -38,8 +38,8 @@ class StepBuilder {
              .dims = lowering_.graph().values[result].dims,
              .strides = step_.dst_strides};
     const std::vector<Place> others = bind(lowering_, finish_);
-    dst.buffer = memory_of(dst, others);
-    const View b = packed();
+    const View b = made_.right ? *made_.right : packed();
+    dst.buffer = memory_of(dst, b, others);
     const EpilogueRows rows =
         epilogue_rows(lowering_, step_, finish_, kernels::float_columns(step_.args.n));
     Step made{.name = lowering_.graph().nodes[step_.node].name};
@@ -61,12 +61,12 @@ class StepBuilder {
  private:
   // On tiles a residual is overwritten where that saves memory traffic: where a thread reads and
   // writes rows of its own.
-  int memory_of(const View& dst, const std::vector<Place>& others) {
+  int memory_of(const View& dst, const View& b, const std::vector<Place>& others) {
     const auto& args = step_.args;
     const bool has_own_rows =
         kernel_ == FloatKernel::kTiles && kernels::divides_tile_rows(args.m, args.n, args.k);
-    return has_own_rows ? result_memory(lowering_, finish_, others, step_.src, dst)
-                        : lowering_.scratch(dst.bytes());
+    if (!has_own_rows) return lowering_.scratch(dst.bytes());
+    return result_memory(lowering_, finish_, others, {place_of(step_.src), place_of(b)}, dst);
   }
 
   void set_vectors(const View& dst, Step* made) {
@@ -93,10 +93,14 @@ class StepBuilder {
     kernels::SplitProductArgs args;
     args.m = step_.args.m;
     args.n = step_.args.n;
-    args.k = args.a_stride = step_.args.k;
+    args.k = step_.args.k;
+    args.a_stride = made_.left_stride != 0 ? made_.left_stride : args.k;
+    args.a_is_transposed = made_.is_left_transposed;
     args.has_windows = step_.args.a.has_windows;
     args.windows = step_.args.a.windows;
-    args.b = {.columns = panel(), .group = panel() * args.k, .stride = panel()};
+    const kernels::SplitRight panels{
+        .columns = panel(), .group = panel() * args.k, .stride = panel()};
+    args.b = made_.right ? made_.right_order : panels;
     args.cut = kernels::cut_product(args.m, args.n, args.k, lowering_.options().threads);
     set_result(finish_, dst, step_.dst_row, &args.epilogue);
     shorten_gelu(finish_.ops, args.epilogue.dst);
@@ -180,13 +184,14 @@ std::string find_float_step(const ProductSite& site, FloatStep* found) {
   return is_whole ? "" : "the kernel does not take along what follows";
 }
 
-bool is_faster_on_tiles(const Lowering& lowering, int64_t m, int64_t n, int64_t k) {
+bool is_faster_on_tiles(
+    const Lowering& lowering, int64_t m, int64_t n, int64_t k, double least) {
   constexpr int64_t kLeastRows = 16, kManyWeights = 2 << 20;
-  constexpr double kLeastEfficiency = 0.4, kLeastOfOneBlock = 0.3;
+  constexpr double kLeastOfOneBlock = 0.3;
   if (!computes_in_tiles() || k <= kernels::kSplitDepth) return false;
   if (m >= kLeastRows && n * k >= kManyWeights) return true;
   const double efficiency = kernels::cut_product(m, n, k, lowering.options().threads).efficiency;
-  return efficiency >= (m == kernels::kTileRows ? kLeastOfOneBlock : kLeastEfficiency);
+  return efficiency >= (m == kernels::kTileRows ? kLeastOfOneBlock : least);
 }
 
 void build_float_step(Lowering& lowering, FloatStep made, FloatKernel kernel) {

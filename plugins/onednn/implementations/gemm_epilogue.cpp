@@ -301,7 +301,7 @@ std::vector<Place> bind(Lowering& lowering, const GemmEpilogue& finish) {
 int result_memory(Lowering& lowering,
                   const GemmEpilogue& finish,
                   const std::vector<Place>& others,
-                  const View& src,
+                  const std::vector<Place>& operands,
                   const View& dst) {
   for (size_t i = 0; i < others.size(); ++i) {
     const Op& op = finish.ops[i];
@@ -310,8 +310,9 @@ int result_memory(Lowering& lowering,
     View summand = other.view;
     summand.buffer = others[i].buffer;
     summand.offset = others[i].offset;
-    std::vector<Place> also_read = others;
-    also_read[i] = place_of(src);
+    std::vector<Place> also_read = operands;
+    for (size_t k = 0; k < others.size(); ++k)
+      if (k != i) also_read.push_back(others[k]);
     if (lowering.may_overwrite(summand, dst, other.node, also_read)) return summand.buffer;
   }
   return lowering.scratch(dst.bytes());

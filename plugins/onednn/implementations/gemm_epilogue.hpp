@@ -78,10 +78,11 @@ class BoundOps {
 std::vector<Place> bind(Lowering& lowering, const GemmEpilogue& finish);
 // Memory for a result whose kernel reads each element of the others before it stores that element:
 // the memory of a summand that lies as the result does, where nothing else needs it, or new memory.
+// operands: of the product, as far as they are computed.
 int result_memory(Lowering& lowering,
                   const GemmEpilogue& finish,
                   const std::vector<Place>& others,
-                  const View& src,
+                  const std::vector<Place>& operands,
                   const View& dst);
 
 }  // namespace tenon::onednn

@@ -71,7 +71,7 @@ class StepBuilder {
   int memory_of(const View& dst) {
     const bool has_own_rows = args_.row != kernels::TileRow::kTaps &&
                               kernels::divides_tile_rows(args_.m, args_.n, args_.k);
-    return has_own_rows ? result_memory(lowering_, finish_, others_, step_.src, dst)
+    return has_own_rows ? result_memory(lowering_, finish_, others_, {place_of(step_.src)}, dst)
                         : lowering_.scratch(dst.bytes());
   }
 

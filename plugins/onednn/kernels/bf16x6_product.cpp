@@ -80,7 +80,7 @@ SplitCut cut_product(int64_t m, int64_t n, int64_t k, int threads) {
   SplitCut best;
   double least = time_of(best, n_blocks * n_panels, k, threads);
   for (SplitCut cut; cut.blocks <= std::min(n_blocks, kMostSplitRows / kTileRows); ++cut.blocks) {
-    for (cut.panels = 1; cut.panels <= n_panels; ++cut.panels) {
+    for (cut.panels = 1; cut.panels <= std::min(n_panels, kMostSplitPanels); ++cut.panels) {
       if (!fits(cut, k)) break;
       const int64_t n_units = parts(n_blocks, cut.blocks) * parts(n_panels, cut.panels);
       const double time = time_of(cut, n_units, k, threads);

@@ -15,17 +15,22 @@ constexpr int64_t kSplitBlockBytes = 2 * kSplitTileBytes;  // of 32 rows, or of 
 // Operands are split and multiplied a piece of k after the other, so that their parts stay in L2.
 constexpr int64_t kSplitPieceSteps = 8;
 constexpr int64_t kMostSplitRows = 1024;  // of a unit
+constexpr int64_t kMostSplitPanels = 256;
 
 // The right operand, in groups of columns: element [k, n] at
-// data[n / columns * group + k * stride + n % columns]. Groups are whole.
+// data[n / columns * group + k * stride + n % columns]. Transposed, in one group: at
+// data[n * stride + k].
 struct SplitRight {
   const float* data = nullptr;
-  int64_t columns = 0;  // of a group, a multiple of kTilePanel
+  int64_t columns = 0;  // of a group, a multiple of kTilePanel, or all of them
   int64_t group = 0;    // elements from a group to the next one
   int64_t stride = 0;   // and from k to the next one
+  bool is_transposed = false;
+  bool has_parts = true;  // all numbers have (have_parts). Else panels are looked at as they are split
 
   const float* panel(int64_t i) const {
     const int64_t column = i * kTilePanel;
+    if (is_transposed) return data + column * stride;
     return data + column / columns * group + column % columns;
   }
 };
@@ -39,8 +44,9 @@ struct SplitCut {
 
 struct SplitProductArgs {
   const float* a = nullptr;
-  int64_t a_stride = 0;      // elements between rows
-  bool has_windows = false;  // rows are what windows see, and a_stride is not read
+  int64_t a_stride = 0;          // elements between rows, or between columns:
+  bool a_is_transposed = false;  // element [m, k] at a[k * a_stride + m]
+  bool has_windows = false;      // rows are what windows see, and a_stride is not read
   ConvWindows windows = {};  // of images in f32; channels is a multiple of kSplitDepth
   SplitRight b = {};
   int64_t m = 0, n = 0, k = 0;

@@ -83,16 +83,22 @@ void tile_product_u8(benchmark::State& state) {
   run(state, operands.args);
 }
 
-// Arguments: rows, columns, k.
+// Arguments: rows, columns, k, and how operands lie: 0 weights in panels, 1 both in rows, 2 the left
+// one in columns, 3 the right one in columns.
 void bf16x6_product_f32(benchmark::State& state) {
   const int64_t m = state.range(0), n = state.range(1), k = state.range(2);
+  const bool is_known = state.range(3) == 0, is_left_transposed = state.range(3) == 2;
+  const bool is_right_transposed = state.range(3) == 3;
   using Floats = std::vector<float, OnLines<float>>;
   Floats left(static_cast<size_t>(m * k), 0.3F), right(static_cast<size_t>(k * n), 0.7F);
   Floats result(static_cast<size_t>(m * n));
   std::vector<float> scales(static_cast<size_t>(tile_columns(n)), 1), bias(scales.size(), 1);
+  const int64_t columns = is_known ? 64 : n;
   SplitProductArgs args{.a = left.data(),
-                        .a_stride = k,
-                        .b = {right.data(), n, 0, n},
+                        .a_stride = is_left_transposed ? m : k,
+                        .a_is_transposed = is_left_transposed,
+                        .b = {right.data(), columns, columns * k, is_right_transposed ? k : columns,
+                              is_right_transposed, is_known},
                         .m = m,
                         .n = n,
                         .k = k,
@@ -196,20 +202,15 @@ BENCHMARK(tile_product_u8)
     ->Args({1024, 384, 1536, 1})
     ->UseRealTime();
 BENCHMARK(bf16x6_product_f32)
-    ->ArgNames({"m", "n", "k"})
-    ->Args({3136, 64, 64})
-    ->Args({3136, 256, 64})
-    ->Args({3136, 64, 256})
-    ->Args({784, 512, 128})
-    ->Args({196, 256, 1024})
-    ->Args({2048, 384, 384})
-    ->Args({2048, 1536, 384})
-    ->Args({2048, 384, 1536})
-    ->Args({128, 768, 768})
-    ->Args({128, 3072, 768})
-    ->Args({128, 768, 3072})
-    ->Args({2048, 3072, 768})
-    ->Args({2048, 768, 3072})
+    ->ArgNames({"m", "n", "k", "layout"})
+    ->Args({3136, 64, 64, 0})
+    ->Args({3136, 256, 64, 0})
+    ->Args({3136, 64, 256, 0})
+    ->Args({784, 512, 128, 0})
+    ->Args({196, 256, 1024, 0})
+    ->ArgsProduct({{2048}, {384}, {384, 1536}, {0, 1, 2, 3}})
+    ->ArgsProduct({{128, 1024}, {768}, {768, 3072}, {0, 1, 2, 3}})
+    ->ArgsProduct({{128, 1024}, {3072}, {768}, {0, 1, 2, 3}})
     ->UseRealTime();
 BENCHMARK(first_convolution_u8)
     ->ArgNames({"size", "window", "stride", "n", "planes"})

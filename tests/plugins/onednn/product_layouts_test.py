@@ -81,3 +81,30 @@ def test_a_product_with_itself():
     total = lambda xs: tn.sum(tn.vmap(one)(xs))  # noqa: E731
     got = tn.grad(total, backend="onednn", threads=1)(x)
     np.testing.assert_allclose(np.asarray(got), (weight + weight.T) @ x, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("batch", [(), (2,)])
+@pytest.mark.parametrize("layouts", LAYOUTS)
+def test_large_computed_products(batch, layouts, precision):
+    """Such as run on AMX tiles where a CPU has them, with what follows: a row, an activation, and a
+    matrix that is one of the operands where their shapes agree."""
+    random = np.random.default_rng(7)
+    m, k, n = 96, 112, 112
+    a = random.normal(size=(*batch, *((k, m) if layouts[0] else (m, k)))).astype("f")
+    b = random.normal(size=(n, k) if layouts[1] else (k, n)).astype("f")
+    row = random.normal(size=n).astype("f")
+
+    def run(xp, a, b, row):
+        left, right = transposed(a, xp, layouts[0]), transposed(b, xp, layouts[1])
+        made = left @ right + row
+        bounded = tn.relu(made) if xp is tn else np.maximum(made, 0)
+        return transposed(bounded, xp, layouts[2]), left @ right + left, left @ (right * 0.5)
+
+    def run_numpy(a, b, row):
+        return run(np, *(x.astype("d") for x in (a, b, row)))
+
+    got = tn.jit(lambda *xs: run(tn, *xs), backend="onednn", threads=2, precision=precision)
+    bound = {"fp32": 1e-5, "bf16": 0.02}[precision]
+    for mine, wants in zip(got(a, b, row), run_numpy(a, b, row)):
+        np.testing.assert_allclose(np.asarray(mine), wants, rtol=bound, atol=12 * bound)

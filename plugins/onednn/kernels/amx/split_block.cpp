@@ -39,15 +39,15 @@ constexpr int kTakes = 3;  // of what runs beside the products, in each step
 class VectorSums {
  public:
   VectorSums(const SplitProductArgs& args, int64_t panel)
-      : stride_(args.b.stride), b_(args.b.panel(panel)) {}
-  // The next n elements of the row; null: zeros.
-  void add(const float* a, int64_t n) {
+      : b_(args.b), from_(args.b.panel(panel)), columns_(mask_of(args.n - panel * kTilePanel)) {}
+  // The next n elements of the row, `step` apart; null: zeros.
+  void add(const float* a, int64_t n, int64_t step = 1) {
     for (int64_t i = 0; a != nullptr && i < n; ++i) {
-      const __m512 x = _mm512_set1_ps(a[i]);
-      low_ = _mm512_fmadd_ps(x, _mm512_loadu_ps(b_ + i * stride_), low_);
-      high_ = _mm512_fmadd_ps(x, _mm512_loadu_ps(b_ + i * stride_ + 16), high_);
+      const __m512 x = _mm512_set1_ps(a[i * step]);
+      low_ = _mm512_fmadd_ps(x, columns(k_ + i, 0), low_);
+      high_ = _mm512_fmadd_ps(x, columns(k_ + i, 1), high_);
     }
-    b_ += n * stride_;
+    k_ += n;
   }
   void store(int32_t* sums) const {
     _mm512_storeu_ps(sums, low_);
@@ -55,8 +55,23 @@ class VectorSums {
   }
 
  private:
-  int64_t stride_;
-  const float* b_;
+  static uint32_t mask_of(int64_t columns) {
+    return columns < kTilePanel ? (uint32_t{1} << columns) - 1 : ~uint32_t{0};
+  }
+  __m512 columns(int64_t k, int half) const {
+    const auto mask = static_cast<__mmask16>(columns_ >> 16 * half);
+    if (!b_.is_transposed)
+      return _mm512_maskz_loadu_ps(mask, from_ + k * b_.stride + 16 * half);
+    float each[16] = {};
+    for (int i = 0; i < 16; ++i)
+      if ((mask >> i & 1) != 0) each[i] = from_[(16 * half + i) * b_.stride + k];
+    return _mm512_loadu_ps(each);
+  }
+
+  const SplitRight& b_;
+  const float* from_;
+  uint32_t columns_;
+  int64_t k_ = 0;
   __m512 low_ = _mm512_setzero_ps(), high_ = _mm512_setzero_ps();
 };
 
@@ -67,6 +82,8 @@ void multiply_on_vectors(const SplitProductArgs& args, int64_t row, int64_t pane
     const int64_t channels = args.windows.channels;
     for (int64_t tap = 0; tap < args.k / channels; ++tap)
       sums.add(seen.pixel(tap), channels);
+  } else if (args.a_is_transposed) {
+    sums.add(args.a + row, args.k, args.a_stride);
   } else {
     sums.add(args.a + row * args.a_stride, args.k);
   }
@@ -123,14 +140,18 @@ class Unit {
     return least_of(block.at + (block.side == Side::kPanels ? 1 : 0), count(other));
   }
 
-  // Sums of rows whose numbers have no parts.
+  // Sums of rows or columns whose numbers have no parts; with one of these the whole panel.
   auto mend() const {
     return [this](const Held& held) {
-      if (unsplit_[held.row / kTileRows] != 0) mend_rows(held);
+      if (unsplit_in(held) != 0) mend_rows(held);
     };
   }
+  uint32_t unsplit_in(const Held& held) const {
+    const bool is_panel = unsplit_panels_[held.column / kTilePanel - unit_.panel];
+    return is_panel ? ~uint32_t{0} : unsplit_[held.row / kTileRows];
+  }
   [[gnu::noinline]] void mend_rows(const Held& held) const {
-    const uint32_t unsplit = unsplit_[held.row / kTileRows];
+    const uint32_t unsplit = unsplit_in(held);
     for (int i = 0; i < held.rows; ++i)
       if ((unsplit >> i & 1) != 0)
         multiply_on_vectors(args_, unit_.row + held.row + i, held.column / kTilePanel,
@@ -155,30 +176,42 @@ class Unit {
     made.n_steps = steps;
     made.last = static_cast<int>(least_of(kSplitDepth, last));
     splitter_.begin(made, parts_of(block.side, block.at));
-    split_rows_ = block.side == Side::kRows ? block.at : -1;
+    split_ = block;
   }
   SplitBlock rows(int64_t first, int64_t at) const {
     const int64_t row = unit_.row + at * kTileRows;
     if (args_.has_windows)
-      return {.args = &args_, .row = row, .first = first, .n_rows = rows_of(at)};
-    return {.from = args_.a + row * args_.a_stride + first * kSplitDepth,
-            .ahead = at + 1 == n_rows_ ? 0 : kTileRows * args_.a_stride,
-            .stride = args_.a_stride,
-            .n_rows = rows_of(at)};
+      return {.args = &args_, .row = row, .first = first, .count = rows_of(at)};
+    const int64_t k = first * kSplitDepth, stride = args_.a_stride;
+    const bool is_transposed = args_.a_is_transposed;
+    return {.from = args_.a + (is_transposed ? k * stride + row : row * stride + k),
+            .ahead = at + 1 == n_rows_ ? 0 : kTileRows * stride,
+            .stride = stride,
+            .is_transposed = is_transposed,
+            .count = rows_of(at)};
   }
   SplitBlock panel(int64_t first, int64_t at) const {
-    const float* const numbers = args_.b.panel(unit_.panel + at);
+    const SplitRight& b = args_.b;
+    const float* const numbers = b.panel(unit_.panel + at);
     const bool is_last = at + 1 == unit_.n_panels;
-    return {.from = numbers + first * kSplitDepth * args_.b.stride,
-            .ahead = is_last ? 0 : args_.b.panel(unit_.panel + at + 1) - numbers,
-            .stride = args_.b.stride,
-            .is_right = true};
+    const int64_t columns = args_.n - (unit_.panel + at) * kTilePanel;
+    return {.from = numbers + first * kSplitDepth * (b.is_transposed ? 1 : b.stride),
+            .ahead = is_last ? 0 : b.panel(unit_.panel + at + 1) - numbers,
+            .stride = b.stride,
+            .is_right = true,
+            .is_transposed = b.is_transposed,
+            .has_parts = b.has_parts,
+            .count = static_cast<int>(least_of(kTilePanel, columns))};
   }
   void finish() {
     splitter_.take(splitter_.n_takes());
-    if (split_rows_ >= 0) unsplit_[split_rows_] |= splitter_.unsplit();
+    if (splitter_.unsplit() != 0) {
+      if (split_.side == Side::kRows)
+        unsplit_[split_.at] |= splitter_.unsplit();
+      else
+        unsplit_panels_[split_.at] = true;
+    }
     splitter_.begin({}, nullptr);
-    split_rows_ = -1;
   }
 
   // A block times all those of the other side that were split before it.
@@ -269,10 +302,11 @@ class Unit {
   int32_t* sums_;
   Blocks<false, To, shape, From> blocks_;
   Splitter splitter_;
-  int share_ = 0;            // of what is split, at a time
-  int64_t split_rows_ = -1;  // the block of rows that is split
+  int share_ = 0;     // of what is split, at a time
+  Block split_ = {};  // what is split
   int64_t turn_ = 0;
   uint32_t unsplit_[kMostSplitRows / kTileRows] = {};  // by block of rows
+  bool unsplit_panels_[kMostSplitPanels] = {};
 };
 
 }  // namespace

@@ -208,6 +208,79 @@ TEST_F(Bf16x6, MultipliesRowsThatPartsCannotSay) {
   }
 }
 
+// [rows, columns] as [columns, rows], at the end of its memory.
+struct Transposed {
+  Guarded memory;
+  float* data;
+
+  Transposed(const float* from, int64_t rows, int64_t columns)
+      : memory(rows * columns * 4), data(memory.as<float>()) {
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t column = 0; column < columns; ++column)
+        data[column * rows + row] = from[row * columns + column];
+  }
+};
+
+// Neither packed nor in an order of its own: rows or columns of both operands may be dense.
+TEST_F(Bf16x6, ReadsOperandsWhereTheyLie) {
+  for (const Size& size : kSizes) {
+    Problem problem(size);
+    const auto want = problem.run<float>(ElementType::kF32);
+    const Transposed columns(problem.left(0), size.m, size.k);
+    const Transposed right(problem.right.data(), size.k, size.n);
+    const Transposed rows(right.data, size.n, size.k);
+    for (bool is_left_transposed : {false, true}) {
+      for (bool is_right_transposed : {false, true}) {
+        SplitProductArgs& args = problem.args;
+        args.a = is_left_transposed ? columns.data : problem.left(0);
+        args.a_stride = is_left_transposed ? size.m : size.k;
+        args.a_is_transposed = is_left_transposed;
+        args.b = {.data = is_right_transposed ? right.data : rows.data,
+                  .columns = size.n,
+                  .stride = is_right_transposed ? size.k : size.n,
+                  .is_transposed = is_right_transposed,
+                  .has_parts = false};
+        const auto got = problem.run<float>(ElementType::kF32);
+        ASSERT_EQ(got, want) << size.m << " x " << size.n << ", k " << size.k << ", transposed "
+                             << is_left_transposed << " and " << is_right_transposed;
+      }
+    }
+  }
+}
+
+// Rows, and columns with those beside them in their panel.
+TEST_F(Bf16x6, MultipliesOnVectorsWhatPartsCannotSay) {
+  const Size size{45, 70, 1100};
+  Problem problem(size);
+  const auto clean = problem.run<float>(ElementType::kF32);
+  problem.left(17)[3] = kInfinity;
+  problem.right[static_cast<size_t>(1050 * size.n + 40)] = NAN;
+  const Transposed columns(problem.left(0), size.m, size.k);
+  const Transposed right(problem.right.data(), size.k, size.n);
+  for (bool is_transposed : {false, true}) {
+    if (is_transposed) problem.args.a = columns.data;
+    problem.args.a_is_transposed = is_transposed;
+    problem.args.a_stride = is_transposed ? size.m : size.k;
+    problem.args.b = {.data = is_transposed ? right.data : problem.right.data(),
+                      .columns = size.n,
+                      .stride = is_transposed ? size.k : size.n,
+                      .is_transposed = is_transposed,
+                      .has_parts = false};
+    const auto got = problem.run<float>(ElementType::kF32);
+    for (size_t i = 0; i < got.size(); ++i) {
+      const auto row = static_cast<int64_t>(i) / size.n, column = static_cast<int64_t>(i) % size.n;
+      if (row != 17 && column / kTilePanel != 1)
+        ASSERT_EQ(got[i], clean[i]) << i;
+      else if (column == 40)
+        ASSERT_TRUE(std::isnan(got[i])) << i;
+      else if (row == 17)
+        ASSERT_EQ(got[i], problem.real(i)) << i;
+      else
+        ASSERT_NEAR(got[i], problem.real(i), 1e-3) << i;
+    }
+  }
+}
+
 TEST_F(Bf16x6, RefusesWeightsThatPartsCannotSay) {
   for (float x : {kInfinity, NAN, std::numeric_limits<float>::max(), -0x1.ffp127F})
     EXPECT_FALSE(have_parts(&x, 1)) << x;
