@@ -41,12 +41,12 @@ std::optional<kernels::PackArgs> find_pack(const View& weights, const Desc& want
   }
   bool is_known = weights.type == ElementType::kF32 && blocks.size() == size_t(pair) &&
                   (is_bf16 || wanted.get_data_type() == dnnl::memory::data_type::f32) &&
-                  wanted.get_padded_dims() == dims && axes[0] < 2 &&
-                  blocks[0] <= kernels::kMostPackBlock;
+                  axes[0] < 2 && blocks[0] <= kernels::kMostPackBlock;
   if (!is_known) return {};
   const size_t out = static_cast<size_t>(axes[0]);
   const size_t in = 1 - out;
   const Dims strides = wanted.get_strides();
+  const Dims padded = wanted.get_padded_dims();
   const std::optional<int64_t> from = spatial_stride(dims, weights.strides);
   const std::optional<int64_t> to = spatial_stride(dims, strides);
   const bool has_pairs = !is_bf16 || (blocks[1] == 2 && axes[1] == static_cast<int64_t>(in));
@@ -55,9 +55,10 @@ std::optional<kernels::PackArgs> find_pack(const View& weights, const Desc& want
     return {};
   kernels::PackArgs args;
   args.type = is_bf16 ? ElementType::kBf16 : ElementType::kF32;
-  args.blocks = dims[out] / blocks[0];
+  args.out = dims[out];
   args.block = blocks[0];
   args.in = dims[in];
+  args.padded_in = padded[in];
   for (size_t axis = 2; axis < dims.size(); ++axis)
     args.spatial *= dims[axis];
   args.src_out = weights.strides[out];
