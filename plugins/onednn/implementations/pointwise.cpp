@@ -91,10 +91,7 @@ std::string refuse_cast(const Graph& graph, const Node& node) {
 void lower_cast(Lowering& lowering, int node) {
   if (is_narrow_cast(lowering.graph(), lowering.graph().nodes[node]))
     return lower_narrow_cast(lowering, node);
-  if (!is_pointwise(lowering.graph(), lowering.graph().nodes[node])) {
-    return lower_exact(lowering, node);
-  }
-  PointwiseGroup(lowering, node).lower();
+  lower_pointwise(lowering, node);
 }
 
 }  // namespace tenon::onednn

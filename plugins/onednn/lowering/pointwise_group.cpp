@@ -39,6 +39,15 @@ bool computes_bits(const Node& node) {
 
 }  // namespace
 
+uint32_t append_pointwise(backend::ProgramBuilder& program,
+                          const Graph& graph,
+                          const Node& node,
+                          const std::function<uint32_t(uint32_t)>& operand) {
+  if (node.op != "Cast") return program.append(node.expr, operand);
+  const bool to_bool = graph.values[node.outputs[0]].type == ElementType::kBool;
+  return to_bool ? program.emit(TN_EXPR_NE, operand(0), program.number(0)) : operand(0);
+}
+
 bool is_pointwise(const Graph& graph, const Node& node) {
   if (node.op == "Cast") {
     ElementType from = graph.values[node.inputs[0]].type;
@@ -116,16 +125,8 @@ bool PointwiseGroup::add(int index) {
     }
   }
   if (inputs_.size() + node.inputs.size() > kMostPointwiseInputs) return false;
-  if (node.op == "Cast") {
-    uint32_t same = operand(node.inputs[0]);
-    bool to_bool = graph_.values[node.outputs[0]].type == ElementType::kBool;
-    program_of_[node.outputs[0]] =
-        to_bool ? program_.emit(TN_EXPR_NE, same, program_.number(0)) : same;
-    nodes_.push_back(index);
-    return true;
-  }
   program_of_[node.outputs[0]] =
-      program_.append(node.expr, [&](uint32_t i) { return operand(node.inputs[i]); });
+      append_pointwise(program_, graph_, node, [&](uint32_t i) { return operand(node.inputs[i]); });
   nodes_.push_back(index);
   return true;
 }

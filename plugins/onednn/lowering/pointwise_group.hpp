@@ -5,6 +5,7 @@
 // Values that something outside reads become results; QuantizeLinear is a result with a scale.
 // Within the group nothing is stored.
 
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -64,5 +65,11 @@ KernelFunction pointwise_function(std::shared_ptr<const kernels::PointwisePlan> 
 
 // Whether the node can be part of a group at all.
 bool is_pointwise(const Graph& graph, const Node& node);
+// Appends what the node computes to a program, where it is one; operand: of its input with this
+// index. Returns the result's index.
+uint32_t append_pointwise(backend::ProgramBuilder& program,
+                          const Graph& graph,
+                          const Node& node,
+                          const std::function<uint32_t(uint32_t)>& operand);
 
 }  // namespace tenon::onednn

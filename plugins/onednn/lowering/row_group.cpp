@@ -111,7 +111,7 @@ class RowGroup {
     if (node.outputs.size() != 1 || node.inputs.empty()) return std::nullopt;
     if (kernel_reduction(node) && reduced_last_axes(graph_, node) == n_reduced_)
       return reduces_rows(node) ? std::optional(Part::kReduction) : std::nullopt;
-    if (node.expr.empty() || !is_pointwise(graph_, node)) return std::nullopt;
+    if (!is_pointwise(graph_, node)) return std::nullopt;
     if (graph_.values[node.outputs[0]].type != ElementType::kF32) return std::nullopt;
     const Dims& made = graph_.values[node.outputs[0]].dims;
     Part part = made == dims_ ? Part::kBefore : Part::kOfRows;
@@ -270,7 +270,7 @@ RowStage RowGroup::pointwise_stage(Part part, Step& step) {
     if (member.part != part) continue;
     const Node& node = graph_.nodes[member.node];
     program_of[node.outputs[0]] =
-        program.append(node.expr, [&](uint32_t i) { return operand(node.inputs[i]); });
+        append_pointwise(program, graph_, node, [&](uint32_t i) { return operand(node.inputs[i]); });
   }
   stage.program = program.nodes();
   for (const Member& member : members_) {

@@ -40,7 +40,9 @@ std::optional<RowEdge> RowShape::edge_of(const View& view) const {
   if (view.dims == dims) {
     edge.row_elements = columns;
   } else if (parts > 1) {
-    return std::nullopt;
+    if (view.dims != row_dims) return std::nullopt;
+    edge.step = 0;  // the same for all parts of a row
+    edge.outer = {1};
   } else if (view.dims == row_dims) {
     edge.row_elements = 1;
     edge.step = 0;

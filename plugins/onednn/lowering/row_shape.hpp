@@ -24,8 +24,11 @@ struct RowShape {
   // Of what lies in memory in row-major order: like `dims`, one number for each row, one row for
   // all, broadcast along some axes of the rows, or a single number. Without a place.
   std::optional<RowEdge> edge_of(const View& view) const;
-  // The axes of the rows but for the last one.
-  Dims outer() const { return {dims.begin(), dims.end() - n_reduced - 1}; }
+  // The axes of the rows but for the last one; of rows in parts, the rows.
+  Dims outer() const {
+    if (parts > 1) return {rows / parts};
+    return {dims.begin(), dims.end() - n_reduced - 1};
+  }
 
  private:
   bool is_one_row(const Dims& other) const;

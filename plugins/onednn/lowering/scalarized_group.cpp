@@ -158,14 +158,9 @@ bool ScalarizedGroup::compute(const Node& node, Elements* made) {
     for (size_t place : broadcast_places(dims_of(input), dims))
       operand.push_back((*found)[place]);
   }
-  const bool to_bool = graph_.values[node.outputs[0]].type == ElementType::kBool;
   for (size_t i = 0; i < static_cast<size_t>(element_count(dims)); ++i) {
     auto operand = [&](uint32_t at) { return operands[at][i]; };
-    if (node.op != "Cast")
-      made->push_back(program_.append(node.expr, operand));
-    else
-      made->push_back(to_bool ? program_.emit(TN_EXPR_NE, operand(0), program_.number(0))
-                              : operand(0));
+    made->push_back(append_pointwise(program_, graph_, node, operand));
   }
   ++n_pointwise_;
   return true;

@@ -59,12 +59,23 @@ class Recomputing {
     return fullest;
   }
 
+  static bool is_pointwise(const Node& node) { return !node.expr.empty() || node.op == "Cast"; }
+
   // Pointwise nodes near each other run as one: what is between them is never in memory.
   bool is_passing(const Value& value) const {
-    return value.n_outputs == 0 && !graph_.nodes[value.producer].expr.empty() &&
+    return value.n_outputs == 0 && is_pointwise(graph_.nodes[value.producer]) &&
            std::all_of(value.users.begin(), value.users.end(), [&](int user) {
-             return user - value.producer < kNear && !graph_.nodes[user].expr.empty();
+             return user - value.producer < kNear && is_pointwise(graph_.nodes[user]);
            });
+  }
+
+  // Integers are computed in a pass of their own, which no gradient shares.
+  bool reads_integers(const Node& node) const {
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](int input) {
+      if (input == kNone) return false;
+      const ElementType type = graph_.values[input].type;
+      return type != ElementType::kF32 && type != ElementType::kBf16 && type != ElementType::kBool;
+    });
   }
 
   bool makes_one(const Node& node) const {
@@ -78,7 +89,7 @@ class Recomputing {
   // Where the result of a cheap node is read next after the peak; kNone when it has to stay.
   int reader_behind(int index, int peak) const {
     const Node& node = graph_.nodes[index];
-    if (!node.is_cheap || !makes_one(node)) return kNone;
+    if (!node.is_cheap || reads_integers(node) || !makes_one(node)) return kNone;
     const Value& result = graph_.values[node.outputs[0]];
     if (result.n_outputs > 0 || result.bytes() < kLeastBytes) return kNone;
     auto reader = std::lower_bound(result.users.begin(), result.users.end(), peak);

@@ -198,3 +198,33 @@ def test_a_step_writes_new_states_over_the_old_ones(dtype, rows):
     of_parameters = sum(x.nbytes for x in weights.values())
     # Gradients and transposed weights, and not three states of each.
     assert part["arena_bytes"] < 1.75 * of_parameters
+
+
+def cross_entropy(x, labels):
+    classes = x.shape[1]
+    return -(tn.log_softmax(x, axis=-1) * tn.one_hot(labels, classes)).sum(-1).mean()
+
+
+@pytest.mark.parametrize("classes", [1000, 5024])  # whole rows in a cache, and rows in parts
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_loss_and_its_gradient_keep_one_matrix_of_scores(classes, precision):
+    """Labels stay booleans, and what is made of them is made where it is read."""
+    random = np.random.default_rng(3)
+    x = random.normal(size=(512, classes)).astype("f")
+    labels = random.integers(0, classes, 512)
+    step = tn.jit(tn.value_and_grad(cross_entropy), backend="onednn", threads=2)
+    model = step.trace(x, labels)
+    plan = model.compile(backend="onednn", threads=2, precision=precision)
+    loss, slope = plan(**dict(zip((i.name for i in model.inputs), (x, labels))))
+
+    scores = x.astype("d") - x.max(1, keepdims=True)
+    chances = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+    want = chances.copy()
+    want[np.arange(512), labels] -= 1
+    bound = {"fp32": 1e-5, "bf16": 0.01}[precision]
+    np.testing.assert_allclose(
+        loss, -np.log(chances[np.arange(512), labels]).mean(), rtol=bound, atol=bound
+    )
+    np.testing.assert_allclose(slope * 512, want, rtol=0, atol=bound)
+    arena = sum(part["arena_bytes"] for part in plan.describe()["partitions"])
+    assert arena < 1.4 * x.nbytes
