@@ -83,10 +83,14 @@ class OperandReader {
   }
 
   // One matrix whose columns are dense, as gradients of weights have it: oneDNN's kernel for AVX2
-  // reads it as fast as rows, so that a copy is lost (a tenth of the time at 2048 x 1536 x 384).
+  // reads it as fast as rows, so that a copy is lost (a tenth of the time at 2048 x 1536 x 384). So
+  // does its kernel for AMX what is larger than the caches (GPT-2's step, whose scores of all words
+  // are copied in 22 ms else); smaller matrices take as long either way.
   bool reads_columns() const {
-    return a_.dims.size() == 2 && !made_.int8 && a_.strides[0] == 1 && a_.strides[1] != 1 &&
-           !computes_in_bf16();
+    constexpr int64_t kLarge = int64_t{16} << 20;
+    const bool has_columns = a_.dims.size() == 2 && a_.strides[0] == 1 && a_.strides[1] != 1;
+    const bool is_fast = !computes_in_bf16() || (computes_in_tiles() && a_.bytes() >= kLarge);
+    return has_columns && !made_.int8 && is_fast;
   }
 
   Lowering& lowering_;
