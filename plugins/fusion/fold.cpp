@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // fusion.fold: what a backend wants done once the shapes of the inputs are known. Computed shapes
 // become constants, and no node is left that changes nothing or that is not needed. An Expand in
-// front of what broadcasts goes first, or the constant that it expands would be folded to one of the
-// full size.
+// front of what broadcasts goes first, or the constant that it expands would be folded to one of
+// the full size.
 #include "rounds.hpp"
 
 FUSION_DECLARE_RULE(broadcast)

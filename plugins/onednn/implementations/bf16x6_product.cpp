@@ -156,13 +156,13 @@ Offer offer_computed_product(const ProductSite& site) {
   ComputedProduct product(site);
   if (std::string why = product.why_not(); !why.empty()) return refused(std::move(why));
   const int64_t n = site.lowering.graph().values[site.node().outputs[0]].dims.back();
-  if (!has_known_row(site.lowering, site.product.bias, n)) return refused("the bias is no known row");
+  if (!has_known_row(site.lowering, site.product.bias, n))
+    return refused("the bias is no known row");
   FloatStep made = product.step(site);
   if (made.finish.epilogue.nodes.size() != site.epilogue.nodes.size())
     return refused(kPartOfEpilogue);
-  return accepted_unless(why_slower(site.lowering, made), [product, made]() mutable {
-    product.build(std::move(made));
-  });
+  return accepted_unless(why_slower(site.lowering, made),
+                         [product, made]() mutable { product.build(std::move(made)); });
 }
 
 }  // namespace

@@ -184,8 +184,7 @@ std::string find_float_step(const ProductSite& site, FloatStep* found) {
   return is_whole ? "" : "the kernel does not take along what follows";
 }
 
-bool is_faster_on_tiles(
-    const Lowering& lowering, int64_t m, int64_t n, int64_t k, double least) {
+bool is_faster_on_tiles(const Lowering& lowering, int64_t m, int64_t n, int64_t k, double least) {
   constexpr int64_t kLeastRows = 16, kManyWeights = 2 << 20;
   constexpr double kLeastOfOneBlock = 0.3;
   if (!computes_in_tiles() || k <= kernels::kSplitDepth) return false;

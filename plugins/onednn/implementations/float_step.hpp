@@ -33,11 +33,8 @@ std::string find_float_step(const ProductSite& site, FloatStep* found);
 // holds, least 0.94; 0.9 times elsewhere (onednn/convolutions.py split).
 // least: the share of the products in the estimated time, from which on it holds.
 constexpr double kLeastTileEfficiency = 0.4;
-bool is_faster_on_tiles(const Lowering& lowering,
-                        int64_t m,
-                        int64_t n,
-                        int64_t k,
-                        double least = kLeastTileEfficiency);
+bool is_faster_on_tiles(
+    const Lowering& lowering, int64_t m, int64_t n, int64_t k, double least = kLeastTileEfficiency);
 
 void build_float_step(Lowering& lowering, FloatStep made, FloatKernel kernel);
 

@@ -14,8 +14,8 @@
 // Bound, against exact arithmetic, eps = 2^-24: (6 ceil(k / 32) + 36) eps sum_k |a| |b|, and
 // 2^-126 (|a| + |b|) for each k beside it: parts that are denormal count as zero, whatever MXCSR
 // says. A row with an infinity, a NaN or a number above 2^128 (1 - 2^-9) is multiplied in f32 on
-// vectors instead, as it has no such parts; so are all rows times the 32 columns of a panel that has
-// one. The bits of a row depend neither on the other rows nor on the number of threads.
+// vectors instead, as it has no such parts; so are all rows times the 32 columns of a panel that
+// has one. The bits of a row depend neither on the other rows nor on the number of threads.
 
 #include "bf16x6_product_args.h"
 #include "context.h"

@@ -26,7 +26,8 @@ struct SplitRight {
   int64_t group = 0;    // elements from a group to the next one
   int64_t stride = 0;   // and from k to the next one
   bool is_transposed = false;
-  bool has_parts = true;  // all numbers have (have_parts). Else panels are looked at as they are split
+  bool has_parts =
+      true;  // all numbers have (have_parts). Else panels are looked at as they are split
 
   const float* panel(int64_t i) const {
     const int64_t column = i * kTilePanel;
@@ -47,7 +48,7 @@ struct SplitProductArgs {
   int64_t a_stride = 0;          // elements between rows, or between columns:
   bool a_is_transposed = false;  // element [m, k] at a[k * a_stride + m]
   bool has_windows = false;      // rows are what windows see, and a_stride is not read
-  ConvWindows windows = {};  // of images in f32; channels is a multiple of kSplitDepth
+  ConvWindows windows = {};      // of images in f32; channels is a multiple of kSplitDepth
   SplitRight b = {};
   int64_t m = 0, n = 0, k = 0;
   SplitCut cut = {};  // cut_product

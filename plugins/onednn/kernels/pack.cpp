@@ -30,8 +30,11 @@ void clear(void* from, int64_t bytes) {
 }
 
 // Outputs are neighbours: rows of a block are moved, or zipped in pairs.
-void pack_rows(
-    const KernelTable& table, const PackArgs& args, const Piece& piece, int64_t first, int64_t end) {
+void pack_rows(const KernelTable& table,
+               const PackArgs& args,
+               const Piece& piece,
+               int64_t first,
+               int64_t end) {
   static constexpr float kZeros[kMostPackBlock] = {};
   auto row = [&](int64_t i) { return i < args.in ? piece.src + i * args.src_in : kZeros; };
   constexpr int64_t kBytes = sizeof(float);  // of a number in f32, or of a pair in bf16
@@ -59,8 +62,7 @@ void pack_columns(const KernelTable& table, const PackArgs& args, const Piece& p
   if (rows < args.block || args.padded_in > args.in)
     clear(piece.dst, args.padded_in * args.block * element_bytes(args.type));
   if (args.type == ElementType::kF32)
-    return table.transpose_tile(
-        {piece.src, piece.dst, args.src_out, args.block, rows, args.in, 4});
+    return table.transpose_tile({piece.src, piece.dst, args.src_out, args.block, rows, args.in, 4});
   constexpr int64_t kColumns = 256;
   constexpr int64_t kAhead = 2;
   alignas(64) uint16_t rounded[kMostPackBlock * kColumns];

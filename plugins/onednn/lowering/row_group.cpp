@@ -269,8 +269,8 @@ RowStage RowGroup::pointwise_stage(Part part, Step& step) {
   for (const Member& member : members_) {
     if (member.part != part) continue;
     const Node& node = graph_.nodes[member.node];
-    program_of[node.outputs[0]] =
-        append_pointwise(program, graph_, node, [&](uint32_t i) { return operand(node.inputs[i]); });
+    program_of[node.outputs[0]] = append_pointwise(
+        program, graph_, node, [&](uint32_t i) { return operand(node.inputs[i]); });
   }
   stage.program = program.nodes();
   for (const Member& member : members_) {

@@ -11,7 +11,7 @@ namespace tenon::onednn {
 namespace {
 
 constexpr int64_t kLeastBytes = int64_t{256} << 10;  // less is not worth a node
-constexpr int64_t kSmall = 16;       // times smaller than the result: costs nothing to read again
+constexpr int64_t kSmall = 16;         // times smaller than the result: costs nothing to read again
 constexpr size_t kMostOperations = 4;  // of a program that runs anew
 
 // Each of them once, also what reads it twice.
@@ -50,9 +50,8 @@ bool is_repeated(const Graph& graph, const Node& node) {
          result.type == ElementType::kF32 && result.bytes() >= kLeastBytes &&
          result.n_outputs == 0 && readers_of(result).size() > 1 &&
          std::ranges::all_of(node.inputs, is_cheap) &&
-         std::ranges::all_of(result.users, [&](int reader) {
-           return takes_along(graph, reader, node.outputs[0]);
-         });
+         std::ranges::all_of(
+             result.users, [&](int reader) { return takes_along(graph, reader, node.outputs[0]); });
 }
 
 // Whether there was anything to repeat.

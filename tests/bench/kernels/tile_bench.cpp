@@ -83,8 +83,8 @@ void tile_product_u8(benchmark::State& state) {
   run(state, operands.args);
 }
 
-// Arguments: rows, columns, k, and how operands lie: 0 weights in panels, 1 both in rows, 2 the left
-// one in columns, 3 the right one in columns.
+// Arguments: rows, columns, k, and how operands lie: 0 weights in panels, 1 both in rows, 2 the
+// left one in columns, 3 the right one in columns.
 void bf16x6_product_f32(benchmark::State& state) {
   const int64_t m = state.range(0), n = state.range(1), k = state.range(2);
   const bool is_known = state.range(3) == 0, is_left_transposed = state.range(3) == 2;

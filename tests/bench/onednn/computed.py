@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products of two computed matrices on AMX tiles beside oneDNN's, over many shapes.
 
-.venv/bin/python tests/bench/onednn/computed.py [--without bf16x6] [--shapes 100] [--runs 12] [--seed 1]
+.venv/bin/python tests/bench/onednn/computed.py [--without bf16x6] [--shapes 100] [--seed 1]
 
 Such are the products of a training step: of activations and weights, of gradients and weights
 that are transposed, of activations that are transposed and gradients. Both plans of a shape run in

@@ -60,8 +60,7 @@ class VectorSums {
   }
   __m512 columns(int64_t k, int half) const {
     const auto mask = static_cast<__mmask16>(columns_ >> 16 * half);
-    if (!b_.is_transposed)
-      return _mm512_maskz_loadu_ps(mask, from_ + k * b_.stride + 16 * half);
+    if (!b_.is_transposed) return _mm512_maskz_loadu_ps(mask, from_ + k * b_.stride + 16 * half);
     float each[16] = {};
     for (int i = 0; i < 16; ++i)
       if ((mask >> i & 1) != 0) each[i] = from_[(16 * half + i) * b_.stride + k];
