@@ -34,11 +34,9 @@ std::string why_not_numbers(Lowering& lowering, const View& weights) {
 bool is_faster_computed(const Lowering& lowering, const FloatStep& made) {
   constexpr int64_t kLeastRows = 32;
   constexpr double kLeastOfColumns = 0.3;  // oneDNN copies a transposed left operand
+  const double least = made.is_left_transposed ? kLeastOfColumns : kLeastTileEfficiency;
   const auto& args = made.step.args;
-  if (args.m < kLeastRows) return false;
-  return made.is_left_transposed
-             ? is_faster_on_tiles(lowering, args.m, args.n, args.k, kLeastOfColumns)
-             : is_faster_on_tiles(lowering, args.m, args.n, args.k);
+  return args.m >= kLeastRows && is_faster_on_tiles(lowering, args.m, args.n, args.k, least);
 }
 
 std::string why_slower(const Lowering& lowering, const FloatStep& made) {
@@ -55,6 +53,7 @@ std::string find_conv_step(const ConvSite& site, FloatStep* found) {
   if (std::string why = why_not_floats(lowering, weights); !why.empty()) return why;
   if (std::string why = why_not_one_product(site); !why.empty()) return why;
   found->step = conv_step(lowering, site.index);
+  found->left_stride = found->step.args.k;
   const bool has_whole_steps = weights.dims[1] % kernels::kSplitDepth == 0;
   if (found->step.args.a.has_windows && !has_whole_steps)
     return "windows of channels that are no multiple of 32";

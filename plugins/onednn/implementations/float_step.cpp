@@ -94,7 +94,7 @@ class StepBuilder {
     args.m = step_.args.m;
     args.n = step_.args.n;
     args.k = step_.args.k;
-    args.a_stride = made_.left_stride != 0 ? made_.left_stride : args.k;
+    args.a_stride = made_.left_stride;
     args.a_is_transposed = made_.is_left_transposed;
     args.has_windows = step_.args.a.has_windows;
     args.windows = step_.args.a.windows;
@@ -172,7 +172,7 @@ std::string find_float_step(const ProductSite& site, FloatStep* found) {
   step.node = product.node;
   step.bias = product.bias;
   step.weights = {.view = b};
-  step.args.k = b.dims[k_axis];
+  step.args.k = found->left_stride = b.dims[k_axis];
   step.args.n = step.dst_row = b.dims[n_axis];
   step.args.m = lowering.view(product.a).count() / step.args.k;
   step.dst_strides = row_major_strides(lowering.graph().values[site.epilogue.result].dims);

@@ -90,7 +90,7 @@ def main() -> int:
         about = step.trained.describe()
         check_precision(about, args.precision)
         result["fallbacks"] = [node["node"] for node in about.get("fallback_nodes", [])]
-        result["arena_mb"] = about.get("arena_bytes", 0) / 2**20
+        result["arena_mb"] = engine.arena_bytes(about) / 2**20
     print(json.dumps(result))
     return 0
 

@@ -61,8 +61,7 @@ def planned(network: str, way: str, threads: int, count: int) -> tuple[int, int]
     plan.prepare(*(np.zeros(port.shape, port.dtype) for port in model.inputs))
     about = plan.describe()
     parts = about["partitions"]
-    arena = about.get("arena_bytes", 0)
-    arena += max(p.get("arena_bytes", p.get("workspace_bytes", 0)) for p in parts)
+    arena = tenon_ops.arena_bytes(about)
     kept = sum(p.get("packed_bytes", 0) for p in parts)
     kept += sum(np.dtype(s.dtype).itemsize * int(np.prod(s.shape)) for s in model.states)
     return arena, arena + kept + sum(array.nbytes for array in batch)
