@@ -40,6 +40,13 @@ def measure(step, batch, seconds: float, least: int):
     return times, losses
 
 
+def arena_bytes(plan: dict) -> int:
+    """Of a plan's description: between its partitions, and of the largest of these."""
+    parts = plan.get("partitions", [])
+    own = max((p.get("arena_bytes", p.get("workspace_bytes", 0)) for p in parts), default=0)
+    return plan.get("arena_bytes", 0) + own
+
+
 def check_precision(plan: dict, asked: str) -> None:
     """A CPU without bf16 keeps fp32, which is no figure of bf16."""
     for part in plan.get("partitions", []):
@@ -90,7 +97,7 @@ def main() -> int:
         about = step.trained.describe()
         check_precision(about, args.precision)
         result["fallbacks"] = [node["node"] for node in about.get("fallback_nodes", [])]
-        result["arena_mb"] = engine.arena_bytes(about) / 2**20
+        result["arena_mb"] = arena_bytes(about) / 2**20
     print(json.dumps(result))
     return 0
 

@@ -22,7 +22,7 @@ import sys
 
 import networks
 import numpy as np
-from contestant import held_mb
+from contestant import arena_bytes, held_mb
 
 WAYS = {
     "fp32": ("fp32", {}),
@@ -61,7 +61,7 @@ def planned(network: str, way: str, threads: int, count: int) -> tuple[int, int]
     plan.prepare(*(np.zeros(port.shape, port.dtype) for port in model.inputs))
     about = plan.describe()
     parts = about["partitions"]
-    arena = tenon_ops.arena_bytes(about)
+    arena = arena_bytes(about)
     kept = sum(p.get("packed_bytes", 0) for p in parts)
     kept += sum(np.dtype(s.dtype).itemsize * int(np.prod(s.shape)) for s in model.states)
     return arena, arena + kept + sum(array.nbytes for array in batch)

@@ -112,13 +112,6 @@ def stored_as_onnx_does(name: str, array: np.ndarray) -> np.ndarray:
     return np.concatenate((i, o, f, g))
 
 
-def arena_bytes(plan: dict) -> int:
-    """Of a plan's description: between its partitions, and of the largest of these."""
-    parts = plan.get("partitions", [])
-    own = max((p.get("arena_bytes", p.get("workspace_bytes", 0)) for p in parts), default=0)
-    return plan.get("arena_bytes", 0) + own
-
-
 def make_step(network, engine: str, precision: str, threads: int, joint=None):
     """A function of a batch of NumPy arrays that trains once and gives the loss."""
     ops = sys.modules[__name__]
