@@ -30,19 +30,13 @@ std::string why_not_numbers(Lowering& lowering, const View& weights) {
   return have_parts ? "" : "weights that are not finite, or almost too large";
 }
 
-// Of computed operands (onednn/computed.py, 260 shapes).
-bool is_faster_computed(const Lowering& lowering, const FloatStep& made) {
-  constexpr int64_t kLeastRows = 32;
-  constexpr double kLeastOfColumns = 0.3;  // oneDNN copies a transposed left operand
-  const double least = made.is_left_transposed ? kLeastOfColumns : kLeastTileEfficiency;
-  const auto& args = made.step.args;
-  return args.m >= kLeastRows && is_faster_on_tiles(lowering, args.m, args.n, args.k, least);
-}
-
+// By sizes alone: how operands lie, as what follows, may differ with and without recomputation, and
+// a step has the same bits. Of computed ones onednn/computed.py has the shapes.
 std::string why_slower(const Lowering& lowering, const FloatStep& made) {
+  constexpr int64_t kLeastComputedRows = 32;
   const auto& args = made.step.args;
-  const bool is_fast = made.right ? is_faster_computed(lowering, made)
-                                  : is_faster_on_tiles(lowering, args.m, args.n, args.k);
+  const bool is_fast = is_faster_on_tiles(lowering, args.m, args.n, args.k) &&
+                       (!made.right || args.m >= kLeastComputedRows);
   return is_fast ? "" : "too few rows or columns for what is split, or rows of 32 elements";
 }
 
@@ -107,7 +101,7 @@ class ComputedProduct {
     return "";
   }
 
-  FloatStep step(const ProductSite& site) {
+  FloatStep step(const Epilogue& epilogue) const {
     FloatStep made;
     const size_t rank = b_.dims.size();
     const size_t k_axis = product_.k_axis(rank), n_axis = product_.n_axis(rank);
@@ -116,7 +110,7 @@ class ComputedProduct {
     made.step.args.k = b_.dims[k_axis];
     made.step.args.n = made.step.dst_row = b_.dims[n_axis];
     made.step.args.m = a_.count() / made.step.args.k;
-    made.step.dst_strides = row_major_strides(lowering_.graph().values[site.epilogue.result].dims);
+    made.step.dst_strides = row_major_strides(lowering_.graph().values[epilogue.result].dims);
     const Order left = left_order(), right = order_of(b_.strides[k_axis], b_.strides[n_axis]);
     made.left_stride = left.stride;
     made.is_left_transposed = left.is_transposed;
@@ -125,7 +119,7 @@ class ComputedProduct {
                         .stride = right.stride,
                         .is_transposed = right.is_transposed,
                         .has_parts = false};
-    made.finish = finish_of(lowering_, made.step, site.epilogue);
+    made.finish = finish_of(lowering_, made.step, epilogue);
     return made;
   }
 
@@ -157,9 +151,10 @@ Offer offer_computed_product(const ProductSite& site) {
   const int64_t n = site.lowering.graph().values[site.node().outputs[0]].dims.back();
   if (!has_known_row(site.lowering, site.product.bias, n))
     return refused("the bias is no known row");
-  FloatStep made = product.step(site);
+  // What follows does not decide which kernel multiplies (why_slower).
+  FloatStep made = product.step(site.epilogue);
   if (made.finish.epilogue.nodes.size() != site.epilogue.nodes.size())
-    return refused(kPartOfEpilogue);
+    made = product.step(site.alone);
   return accepted_unless(why_slower(site.lowering, made),
                          [product, made]() mutable { product.build(std::move(made)); });
 }

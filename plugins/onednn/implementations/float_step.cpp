@@ -184,13 +184,13 @@ std::string find_float_step(const ProductSite& site, FloatStep* found) {
   return is_whole ? "" : "the kernel does not take along what follows";
 }
 
-bool is_faster_on_tiles(const Lowering& lowering, int64_t m, int64_t n, int64_t k, double least) {
+bool is_faster_on_tiles(const Lowering& lowering, int64_t m, int64_t n, int64_t k) {
   constexpr int64_t kLeastRows = 16, kManyWeights = 2 << 20;
-  constexpr double kLeastOfOneBlock = 0.3;
+  constexpr double kLeastEfficiency = 0.4, kLeastOfOneBlock = 0.3;
   if (!computes_in_tiles() || k <= kernels::kSplitDepth) return false;
   if (m >= kLeastRows && n * k >= kManyWeights) return true;
   const double efficiency = kernels::cut_product(m, n, k, lowering.options().threads).efficiency;
-  return efficiency >= (m == kernels::kTileRows ? kLeastOfOneBlock : least);
+  return efficiency >= (m == kernels::kTileRows ? kLeastOfOneBlock : kLeastEfficiency);
 }
 
 void build_float_step(Lowering& lowering, FloatStep made, FloatKernel kernel) {

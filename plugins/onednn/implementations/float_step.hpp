@@ -31,10 +31,7 @@ std::string find_float_step(const ProductSite& site, FloatStep* found);
 
 // Whether tiles multiply f32 numbers faster than vectors: in 200 shapes 1.29 times where this
 // holds, least 0.94; 0.9 times elsewhere (onednn/convolutions.py split).
-// least: the share of the products in the estimated time, from which on it holds.
-constexpr double kLeastTileEfficiency = 0.4;
-bool is_faster_on_tiles(
-    const Lowering& lowering, int64_t m, int64_t n, int64_t k, double least = kLeastTileEfficiency);
+bool is_faster_on_tiles(const Lowering& lowering, int64_t m, int64_t n, int64_t k);
 
 void build_float_step(Lowering& lowering, FloatStep made, FloatKernel kernel);
 
