@@ -33,6 +33,11 @@ struct Value : backend::Value {
   int64_t bytes() const { return kernels::bytes_for(type, count()); }
 };
 
+// Computes each element for itself: by an expression, or as a Cast.
+inline bool is_elementwise(const Node& node) {
+  return !node.expr.empty() || node.op == "Cast";
+}
+
 // A known constant of int8 that is 0 throughout, as most zero points of weights are.
 bool holds_zeros(const Value& value);
 

@@ -90,7 +90,7 @@ class ComputedProduct {
   std::string why_not() {
     if (lowering_.real_type() != ElementType::kF32)
       return "floating-point numbers are kept in bf16";
-    if (!holds_floats(a_) || !holds_floats(b_)) return kNoOperands;
+    if (!holds_floats(a_) || !holds_floats(b_)) return "an operand is not in floating point";
     if (a_.dims.size() < 2 || b_.dims.size() < 2) return "a vector";
     if (!is_one_matrix(b_)) return "the second operand is no single matrix";
     if (a_.count() == 0 || b_.count() == 0) return "an operand without elements";

@@ -28,8 +28,8 @@ class Ties {
   std::vector<int> parent_;
 };
 
-bool is_elementwise(const Node& node) {
-  return !node.expr.empty() || node.op == "Cast" || node.op == "Identity";
+bool keeps_places(const Node& node) {
+  return is_elementwise(node) || node.op == "Identity";
 }
 
 // The weight that a node reads or whose gradient it makes; kNone for other nodes.
@@ -43,7 +43,7 @@ int convolution_weight(const Node& node) {
 std::vector<bool> kept_channels_last(const Graph& graph) {
   Ties ties(graph.values.size());
   for (const Node& node : graph.nodes) {
-    if (!is_elementwise(node)) continue;
+    if (!keeps_places(node)) continue;
     const Dims& dims = graph.values[static_cast<size_t>(node.outputs[0])].dims;
     for (int input : node.inputs) {
       bool is_full = input != kNone && graph.values[static_cast<size_t>(input)].dims == dims;

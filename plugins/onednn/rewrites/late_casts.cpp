@@ -37,8 +37,7 @@ bool is_cast_of_booleans(const Graph& graph, int value) {
 }
 
 bool is_repeated(const Graph& graph, const Node& node) {
-  const bool is_pointwise = node.op == "Cast" || !node.expr.empty();
-  if (!is_pointwise || node.outputs.size() != 1 || node.outputs[0] == kNone) return false;
+  if (!is_elementwise(node) || node.outputs.size() != 1 || node.outputs[0] == kNone) return false;
   const Value& result = graph.value(node.outputs[0]);
   auto is_cheap = [&](int input) {
     if (input == kNone) return true;

@@ -4,8 +4,8 @@
 // runs anew in front of each pointwise node and each reduction that reads it, and becomes a part of
 // its pass: what waits in memory is a byte an element.
 //
-// Before: hit = Cast(labels), loss = ReduceSum(Mul(x, hit)), g = Mul(hit, s), t = ReduceSum(g),
-// Sub(g, ..) After:  a Cast for each Mul, and a Mul for each of the two nodes that read g
+// Before: hit = Cast(labels), a = ReduceSum(Mul(x, hit)), g = Mul(hit, s), b = Sub(g, ReduceSum(g))
+// After:  a Cast for each Mul, and a Mul for each of the two nodes that read g
 
 #include "graph/graph.hpp"
 

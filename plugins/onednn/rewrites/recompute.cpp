@@ -59,13 +59,11 @@ class Recomputing {
     return fullest;
   }
 
-  static bool is_pointwise(const Node& node) { return !node.expr.empty() || node.op == "Cast"; }
-
   // Pointwise nodes near each other run as one: what is between them is never in memory.
   bool is_passing(const Value& value) const {
-    return value.n_outputs == 0 && is_pointwise(graph_.nodes[value.producer]) &&
+    return value.n_outputs == 0 && is_elementwise(graph_.nodes[value.producer]) &&
            std::all_of(value.users.begin(), value.users.end(), [&](int user) {
-             return user - value.producer < kNear && is_pointwise(graph_.nodes[user]);
+             return user - value.producer < kNear && is_elementwise(graph_.nodes[user]);
            });
   }
 

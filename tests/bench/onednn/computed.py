@@ -15,7 +15,6 @@ import argparse
 import itertools
 import math
 import random
-import sys
 import tempfile
 from pathlib import Path
 
@@ -23,10 +22,7 @@ import numpy as np
 import onnx
 import tenon as tn
 from onnx import TensorProto, helper
-
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-import figures  # noqa: E402
+from shapes import shortest, summary
 
 ROWS = (16, 32, 48, 64, 128, 256, 512, 1024, 2048, 4096)
 COLUMNS = (10, 16, 32, 48, 64, 100, 128, 256, 384, 512, 768, 1024, 1536, 3072)
@@ -50,15 +46,6 @@ def model(folder: Path, rows: int, columns: int, depth: int, order: str) -> Path
     opset = [helper.make_opsetid("", 17)]
     onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
     return path
-
-
-def shortest(plans: list, inputs: dict[str, np.ndarray], runs: int) -> list[float]:
-    """Of all steps of each plan, in us."""
-    best = [math.inf] * len(plans)
-    for _ in range(runs):
-        for i, plan in enumerate(plans):
-            best[i] = min(best[i], sum(row["ns"] for row in plan.profile(**inputs)) / 1e3)
-    return best
 
 
 def drawn(count: int, seed: int) -> list[tuple]:
@@ -89,13 +76,11 @@ def main() -> None:
                 value.name: draw.standard_normal(value.shape, dtype="f") for value in loaded.inputs
             }
             there, here = shortest(plans, inputs, arguments.runs)
-            theirs.append([there])
-            ours.append([here])
+            theirs.append(there)
+            ours.append(here)
             text = f"{rows} x {columns} x {depth} {order}"
             print(f"{text:24} {there:9.1f} {here:9.1f} {there / here:6.2f}", flush=True)
-    mean, low, high = figures.paired_ratio(theirs, ours)
-    least = min(a[0] / b[0] for a, b in zip(theirs, ours, strict=True))
-    print(f"{len(ours)} shapes: {mean:.2f} [{low:.2f}, {high:.2f}], least {least:.2f}")
+    print(summary(theirs, ours))
 
 
 if __name__ == "__main__":

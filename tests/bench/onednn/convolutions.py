@@ -18,9 +18,7 @@ the least.
 
 import argparse
 import itertools
-import math
 import random
-import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,10 +27,7 @@ import numpy as np
 import onnx
 import tenon as tn
 from onnx import TensorProto, helper, numpy_helper
-
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
-import figures  # noqa: E402
+from shapes import shortest, summary
 
 LAYER = "layer"
 LEAST = {"bf16": 16384, "fp32": 1024}  # elements: smaller results stay in fp32
@@ -159,16 +154,6 @@ def model(folder: Path, kind: Kind, images, channels, filters, side, window, str
     return path
 
 
-def shortest(plans: list, names: set[str], x: np.ndarray, runs: int) -> list[float]:
-    """Of the layers of these names in each plan, in us."""
-    best = [math.inf] * len(plans)
-    for _ in range(runs):
-        for i, plan in enumerate(plans):
-            rows = [row for row in plan.profile(x=x) if row["name"] in names]
-            best[i] = min(best[i], sum(row["ns"] for row in rows) / 1e3)
-    return best
-
-
 def drawn(kind: Kind, count: int, seed: int) -> list[tuple]:
     parts = (BATCHES, kind.channels, kind.filters, kind.sides, kind.windows, kind.strides)
     shapes = list(itertools.product(*parts))
@@ -201,14 +186,12 @@ def main() -> None:
             ]
             images, channels, _, side = shape[:4]
             x = np.random.default_rng(1).standard_normal((images, channels, side, side))
-            there, here = shortest(plans, names, x.astype("f"), arguments.runs)
-            theirs.append([there])
-            ours.append([here])
+            there, here = shortest(plans, {"x": x.astype("f")}, arguments.runs, names)
+            theirs.append(there)
+            ours.append(here)
             text = " x ".join(map(str, shape))
             print(f"{text:32} {there:9.1f} {here:9.1f} {there / here:6.2f}", flush=True)
-    mean, low, high = figures.paired_ratio(theirs, ours)
-    least = min(a[0] / b[0] for a, b in zip(theirs, ours, strict=True))
-    print(f"{len(ours)} shapes: {mean:.2f} [{low:.2f}, {high:.2f}], least {least:.2f}")
+    print(summary(theirs, ours))
 
 
 if __name__ == "__main__":
