@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention in parts: scores of some batches or heads, their Softmax, their product with the
-// values, then those of the next, so that scores are read while they lie in cache (the idea of Dao
-// et al. 2022, "FlashAttention", section 3, for a cache that holds whole rows). The parts are of
-// one size, so each primitive is made once.
+// Attention in parts (attention_parts.hpp): scores, their Softmax, their product with the values.
 
 #include "attention.hpp"
 
+#include "attention_parts.hpp"
 #include "lists.hpp"
-#include "lowering/matrix_descriptor.hpp"
 
 namespace tenon::onednn {
 namespace {
-
-constexpr int64_t kScoresInCache = 512 * 1024;  // bytes for each thread: half of a usual L2
 
 bool can_be_real(const View& view) {
   return holds_floats(view) || (holds_quantized(view) && view.channels == nullptr);
@@ -66,35 +61,6 @@ void mark_attention(Lowering& lowering, const Attention& attention) {
 
 namespace {
 
-// Along one batch axis: how many indices a part takes, and how many parts there are.
-struct Cut {
-  size_t axis = 0;
-  int64_t width = 0;
-  int64_t n_parts = 1;
-};
-
-Cut choose_cut(const View& scores, int threads) {
-  Cut cut;
-  while (cut.axis + 3 < scores.dims.size() && scores.dims[cut.axis] == 1)
-    ++cut.axis;
-  const int64_t extent = scores.dims[cut.axis];
-  const int64_t fits = threads * kScoresInCache / (scores.bytes() / extent);
-  cut.width = std::clamp<int64_t>(fits, 1, extent);
-  while (extent % cut.width != 0)
-    --cut.width;
-  cut.n_parts = extent / cut.width;
-  return cut;
-}
-
-// The part-th of a view whose axes are the last ones of the scores; what broadcasts stays whole.
-View part_of(View view, const Cut& cut, size_t rank, int64_t part) {
-  const size_t missing = rank - view.dims.size();
-  if (cut.axis < missing || view.dims[cut.axis - missing] == 1) return view;
-  view.offset += part * cut.width * view.strides[cut.axis - missing];
-  view.dims[cut.axis - missing] = cut.width;
-  return view;
-}
-
 class AttentionBuilder {
  public:
   AttentionBuilder(Lowering& lowering, const Attention& attention)
@@ -109,12 +75,10 @@ class AttentionBuilder {
 
   void build(const Cut& cut) {
     const Graph& graph = lowering_.graph();
-    View scores{.type = lowering_.stored_type(attention_.scores),
-                .dims = graph.values[attention_.scores].dims};
-    const size_t rank = scores.dims.size();
-    scores.dims[cut.axis] = cut.width;
-    scores.strides = row_major_strides(scores.dims);
-    scores.buffer = lowering_.scratch(scores.bytes());
+    const Dims& dims = graph.values[attention_.scores].dims;
+    const View scores =
+        scratch_part(lowering_, lowering_.stored_type(attention_.scores), dims, cut);
+    const size_t rank = dims.size();
     const bool is_real_product =
         !may_be_int8(lowering_.view(attention_.q), lowering_.view(attention_.k));
     const View q =
@@ -150,22 +114,7 @@ class AttentionBuilder {
   }
 
   void multiply(int node, const View& a, const View& b, const View& c) {
-    dnnl::primitive_attr attr;
-    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    std::vector<Argument> arguments;
-    if (a.is_quantized()) {
-      describe_scales(a, b, c.dims.size(), &attr);
-      bind_scales(lowering_, a, b, &arguments);
-    }
-    dnnl::matmul::primitive_desc pd(lowering_.engine(), matrix_descriptor(a), matrix_descriptor(b),
-                                    matrix_descriptor(c), attr);
-    std::string kernel = std::string(pd.impl_info_str()) + " (in parts)";
-    double flops = 2.0 * static_cast<double>(c.count() * a.dims.back());
-    arguments.push_back({DNNL_ARG_SRC, place_of(a), pd.src_desc()});
-    arguments.push_back({DNNL_ARG_WEIGHTS, place_of(b), pd.weights_desc()});
-    arguments.push_back({DNNL_ARG_DST, place_of(c), pd.dst_desc()});
-    lowering_.add_primitive(lowering_.graph().nodes[node].name, kernel.c_str(), dnnl::matmul(pd),
-                            pd.scratchpad_desc(), std::move(arguments), flops);
+    multiply_part(lowering_, lowering_.graph().nodes[node].name, a, b, c);
   }
 
   void normalize(const View& scores, const Cut& cut, int64_t part) {

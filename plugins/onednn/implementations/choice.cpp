@@ -10,6 +10,7 @@ namespace {
 
 // check_listed() refuses a list with a name that is in none of these.
 constexpr std::array kLists = {
+    attention_grad_names,
     conv_names,
     conv_transpose_form_names,
     conv_transpose_names,

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "attention.hpp"
+#include "attention_operands.hpp"
 #include "cpu.hpp"
 #include "kernels/attention.h"
 #include "kernels/tile_attention.h"
@@ -44,39 +45,6 @@ constexpr Form kTiles{"tenon:amx_attention", 2,
 constexpr Form kVectors{"tenon:attention", 4,
                         run_form<kernels::AttentionArgs, float, kernels::attention>};
 
-using Strides = kernels::AttentionStrides;
-
-// Of a view of rank 3 or 4; axes of extent 1 broadcast.
-Strides strides_of(const View& view, bool is_transposed) {
-  const size_t rank = view.dims.size();
-  auto stride = [&](size_t axis) { return view.dims[axis] == 1 ? 0 : view.strides[axis]; };
-  Strides made;
-  if (rank >= 4) made.outer = stride(rank - 4);
-  if (rank >= 3) made.inner = stride(rank - 3);
-  made.row = view.strides[rank - (is_transposed ? 1 : 2)];
-  made.column = view.strides[rank - (is_transposed ? 2 : 1)];
-  return made;
-}
-
-// The mask is read as f32 with its last axis dense, aligned with the scores from their last axis
-// on.
-bool has_fit_mask(const Graph& graph, const Attention& attention) {
-  const int mask = attention.front.mask;
-  if (mask == kNone) return true;
-  const Dims& dims = graph.values[mask].dims;
-  return !dims.empty() && dims.size() <= 4 &&
-         dims.back() == graph.values[attention.scores].dims.back();
-}
-
-Strides mask_strides(const View& mask) {
-  const size_t rank = mask.dims.size();
-  auto stride = [&](size_t from_last) {
-    if (from_last > rank || mask.dims[rank - from_last] == 1) return int64_t{0};
-    return mask.strides[rank - from_last];
-  };
-  return {.outer = stride(4), .inner = stride(3), .row = stride(2), .column = 1};
-}
-
 kernels::AttentionSizes sizes_of(const Graph& graph, const Attention& attention) {
   const Dims& scores = graph.values[attention.scores].dims;
   const size_t rank = scores.size();
@@ -112,13 +80,6 @@ void add_step(Lowering& lowering,
   lowering.add_step(std::move(step));
 }
 
-// Heads of [batch, tokens, heads, depth] are strides, but depth lies side by side.
-View planned_query(const Lowering& lowering, const Attention& attention) {
-  View q = planned_real_matrix(lowering, attention.q);
-  if (q.strides.back() != 1) q.strides = row_major_strides(q.dims);
-  return q;
-}
-
 // planned: of q, k and v.
 void build(const AttentionSite& site,
            const Form& form,
@@ -138,7 +99,7 @@ void build(const AttentionSite& site,
   }
   const View context = make_context(lowering, attention);
   places[3] = place_of(context);
-  args.dst_strides = strides_of(context, false);
+  args.dst_strides = attention_strides(context, false);
   args.dst.type = context.type;
   if (attention.epilogue.quant) args.dst.quant = *attention.epilogue.quant;
   add_step(lowering, attention, form, args, places);
@@ -154,15 +115,15 @@ Offer offer_form(const AttentionSite& site, const Form& form, Takes takes) {
   if (graph.values[attention.scores].dims.size() > 4) return refused("more than two axes in front");
   kernels::AttentionSizes sizes = sizes_of(graph, attention);
   if (sizes.rows < kLeastRows) return refused("fewer than 16 rows");
-  const View q = planned_query(lowering, attention);
+  const View q = planned_rows(lowering, attention.q);
   const View k = planned_real_matrix(lowering, attention.k);
   const View v = planned_real_matrix(lowering, attention.v);
-  sizes.q_strides = strides_of(q, false);
-  sizes.k_strides = strides_of(k, true);
-  sizes.v_strides = strides_of(v, false);
+  sizes.q_strides = attention_strides(q, false);
+  sizes.k_strides = attention_strides(k, true);
+  sizes.v_strides = attention_strides(v, false);
   sizes.dst_strides.column = 1;
-  if (!takes(sizes)) return refused("too many keys or columns a head");
-  if (!has_fit_mask(graph, attention)) return refused("the mask is not as long as the scores");
+  if (!takes(sizes)) return refused(kLongHeads);
+  if (!fits_keys(graph, attention.front.mask, sizes.keys)) return refused(kShortMask);
   return accepted([&site, &form, sizes, q, k, v] { build(site, form, sizes, {q, k, v}); });
 }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "handlers.hpp"
 
+#include "rewrites/attention_grads.hpp"
+
 namespace tenon::onednn {
 namespace {
 
 constexpr Handler kHandlers[] = {
     {"ArgMax", refuse_arg_reduce, lower_arg_reduce, kAnyType},
     {"ArgMin", refuse_arg_reduce, lower_arg_reduce, kAnyType},
+    {kAttentionGrad, refuse_attention_grad, lower_attention_grad, kOptionalFirst},
     {"AveragePool", refuse_pool, lower_pool, kWidened, kSamplesApart},
     {"BatchNormalization", refuse_batch_norm, lower_batch_norm, kWidened},
     {"BitCast", refuse_bit_cast, lower_bit_cast, kAnyType},

@@ -6,6 +6,7 @@
 
 namespace tenon::onednn {
 
+Names attention_grad_names();
 Names conv_names();
 Names conv_transpose_form_names();
 Names conv_transpose_names();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 #include "cpu.hpp"
 #include "float_product.hpp"
@@ -133,22 +134,31 @@ bool has_known_row(const Lowering& lowering, int bias, int64_t n) {
   return is_row && has_known_bias(lowering, bias);
 }
 
+Dims strides_behind_transposes(const Graph& graph, int value) {
+  const Dims& dims = graph.value(value).dims;
+  std::vector<size_t> axes(dims.size());  // of the value, in the order of what is behind
+  std::iota(axes.begin(), axes.end(), size_t{0});
+  for (int user = graph.only_user(value); user != kNone && graph.node(user).op == "Transpose";
+       user = graph.only_user(graph.node(user).outputs[0])) {
+    const Dims perm = graph.node(user).integers("perm");
+    if (perm.size() != dims.size()) break;
+    const std::vector<size_t> before = axes;
+    for (size_t i = 0; i < axes.size(); ++i)
+      axes[i] = before[static_cast<size_t>(perm[i])];
+  }
+  Dims strides(dims.size());
+  int64_t stride = 1;
+  for (size_t i = axes.size(); i-- > 0;) {
+    strides[axes[i]] = stride;
+    stride *= std::max<int64_t>(dims[axes[i]], 1);
+  }
+  return strides;
+}
+
 Dims strides_for_reader(const Lowering& lowering, int value) {
-  const Graph& graph = lowering.graph();
-  const Value& result = graph.values[value];
-  const Dims plain = row_major_strides(result.dims);
-  const int user = graph.only_user(value);
-  if (user == kNone || graph.nodes[user].op != "Transpose") return plain;
-  Dims perm = graph.nodes[user].integers("perm");
-  if (perm.size() != result.dims.size()) return plain;
-  Dims transposed;
-  for (int64_t axis : perm)
-    transposed.push_back(result.dims[axis]);
-  Dims strides = row_major_strides(transposed);
-  Dims wanted(perm.size());
-  for (size_t i = 0; i < perm.size(); ++i)
-    wanted[perm[i]] = strides[i];
-  return wanted.back() == 1 ? wanted : plain;
+  const Dims wanted = strides_behind_transposes(lowering.graph(), value);
+  if (!wanted.empty() && wanted.back() == 1) return wanted;
+  return row_major_strides(lowering.graph().value(value).dims);
 }
 
 void lower_product(Lowering& lowering, const Product& product) {

@@ -83,8 +83,11 @@ void bind_scales(Lowering& lowering,
                  const View& a,
                  const View& b,
                  std::vector<Argument>* arguments);
-// How a product should leave its result: a Transpose that alone reads it (heads merged after
-// attention) becomes the layout.
+// Those with which what is behind the Transposes that alone read the value, one after the other, is
+// row-major.
+Dims strides_behind_transposes(const Graph& graph, int value);
+// How a product should leave its result: Transposes that alone read it (heads merged after
+// attention) become the layout, where its columns stay side by side.
 Dims strides_for_reader(const Lowering& lowering, int value);
 
 }  // namespace tenon::onednn

@@ -21,6 +21,16 @@ struct SoftmaxArgs {
   bool log = false;              // LogSoftmax
 };
 
+// y, dy, dst: [rows, n] dense
+struct SoftmaxGradArgs {
+  Source y = {};
+  Source dy = {};
+  Target dst = {};
+  int64_t rows = 0;
+  int64_t n = 0;
+  float scale = 1.0F;
+};
+
 enum class Norm : uint8_t { kLayer, kRms, kL2, kCentre };
 
 // src, residual, sum, dst: [rows, n] dense; gamma, beta: [n] f32; mean, inv_std: [rows] f32

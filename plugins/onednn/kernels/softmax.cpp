@@ -12,4 +12,9 @@ void softmax(const Context& context, const SoftmaxArgs& args) {
                [&](int64_t lo, int64_t hi) { context.table->softmax_rows(args, lo, hi); });
 }
 
+void softmax_grad(const Context& context, const SoftmaxGradArgs& args) {
+  parallel_for(context.parallel, args.rows, grain_rows(args.n * 16),
+               [&](int64_t lo, int64_t hi) { context.table->softmax_grad_rows(args, lo, hi); });
+}
+
 }  // namespace tenon::onednn::kernels

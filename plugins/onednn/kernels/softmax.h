@@ -15,4 +15,8 @@ namespace tenon::onednn::kernels {
 
 void softmax(const Context& context, const SoftmaxArgs& args);
 
+// dst = scale * y * (dy - sum(dy * y)), row by row: the gradient of softmax over the last axis, of
+// its result y. f32 or bf16; arithmetic in f32, sums over lanes. dst may be y or dy.
+void softmax_grad(const Context& context, const SoftmaxGradArgs& args);
+
 }  // namespace tenon::onednn::kernels

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rewrites.hpp"
 
+#include "attention_grads.hpp"
 #include "batch_parts.hpp"
 #include "centred_products.hpp"
 #include "channel_scales.hpp"
@@ -25,6 +26,7 @@ void rewrite_before_claiming(Graph& graph) {
 }
 
 void rewrite(Graph& graph) {
+  merge_attention_grads(graph);
   move_channel_scales(graph);
   expand(graph);
   cut_many_inputs(graph);

@@ -4,74 +4,12 @@
 #include "../attention_args.h"
 #include "../level/elements.h"
 #include "../level/vector_math.h"
+#include "attention_exp.h"
 #include "attention_pack.h"
-#include "tiles.h"
+#include "attention_product.h"
 
 namespace tenon::onednn::kernels::amx {
 namespace {
-
-constexpr float kLog2e = 1.4426950408889634F;
-
-// 2^z for z <= 0 with a relative error of 2^-13.7, for what is rounded to bf16: the fraction by a
-// polynomial on [0, 1), a minimax fit, the rest as an exponent. Under 2^-126, where masked scores
-// are, it gives 0: an underflow would cost the CPU some 60 ns.
-inline Vf short_exp2(Vf z) {
-  const Vf f = _mm512_reduce_ps(z, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-  Vf p = splat(7.802450656890869e-2F);
-  p = fma(p, f, splat(2.260672003030777e-1F));
-  p = fma(p, f, splat(6.958335041999817e-1F));
-  p = fma(p, f, splat(9.999251961708069e-1F));
-  return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(z, splat(-126.0F), _CMP_NLT_UQ), p, z);
-}
-
-// Rows of a left operand times all panels of a packed right one, as f32: dst[row][panel * 32 + n].
-struct Product {
-  const char* left;
-  int64_t left_stride;  // bytes
-  const uint16_t* right;
-  int64_t steps;  // of k
-  int64_t panels;
-  float* dst;
-  int64_t dst_stride;  // elements
-};
-
-template <bool has_lower>
-void multiply(const Product& p) {
-  const int64_t stride = p.dst_stride * 4;
-  const char* right = reinterpret_cast<const char*>(p.right);
-  for (int64_t panel = 0; panel < p.panels; ++panel) {
-    const char* upper = p.left;
-    const char* lower = p.left + 16 * p.left_stride;
-    _tile_zero(0);
-    _tile_zero(1);
-    if constexpr (has_lower) {
-      _tile_zero(2);
-      _tile_zero(3);
-    }
-    for (int64_t step = 0; step < p.steps; ++step) {
-      _tile_loadd(6, right, kTileDepth);
-      _tile_loadd(4, upper, p.left_stride);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_loadd(7, right + 1024, kTileDepth);
-      _tile_dpbf16ps(1, 4, 7);
-      if constexpr (has_lower) {
-        _tile_loadd(5, lower, p.left_stride);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-      }
-      upper += kTileDepth;
-      lower += kTileDepth;
-      right += 2048;
-    }
-    float* const to = p.dst + panel * kTilePanel;
-    _tile_stored(0, to, stride);
-    _tile_stored(1, to + 16, stride);
-    if constexpr (has_lower) {
-      _tile_stored(2, to + 16 * p.dst_stride, stride);
-      _tile_stored(3, to + 16 * p.dst_stride + 16, stride);
-    }
-  }
-}
 
 class Head {
  public:

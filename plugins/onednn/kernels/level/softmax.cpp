@@ -165,7 +165,38 @@ void long_row(const Row& row, float* buffer) {
   });
 }
 
+template <class T>
+void grad_row(const T* y, const T* dy, int64_t n, float scale, T* dst) {
+  const int64_t whole = n / kLanes * kLanes;
+  const int64_t rest = n - whole;
+  Vf sum = {};
+  for (int64_t i = 0; i < whole; i += kLanes)
+    sum = fma(load_lanes(y + i), load_lanes(dy + i), sum);
+  if (rest > 0)
+    sum = fma(load_lanes_part(y + whole, rest), load_lanes_part(dy + whole, rest), sum);
+  const Vf mean = splat(sum_lanes(sum));
+  for (int64_t i = 0; i < whole; i += kLanes)
+    store_lanes(dst + i, load_lanes(y + i) * scale * (load_lanes(dy + i) - mean));
+  if (rest == 0) return;
+  const Vf last = load_lanes_part(y + whole, rest) * scale *
+                  (load_lanes_part(dy + whole, rest) - mean);
+  store_lanes_part(dst + whole, last, rest);
+}
+
 }  // namespace
+
+void softmax_grad_rows(const SoftmaxGradArgs& args, int64_t lo, int64_t hi) {
+  auto rows = [&]<class T>(T* dst) {
+    const T* const y = static_cast<const T*>(args.y.data);
+    const T* const dy = static_cast<const T*>(args.dy.data);
+    for (int64_t row = lo; row < hi; ++row)
+      grad_row(y + row * args.n, dy + row * args.n, args.n, args.scale, dst + row * args.n);
+  };
+  if (args.dst.type == ElementType::kBf16)
+    rows(static_cast<Bf16*>(args.dst.data));
+  else
+    rows(static_cast<float*>(args.dst.data));
+}
 
 void softmax_rows(const SoftmaxArgs& args, int64_t lo, int64_t hi) {
   alignas(64) float buffer[kBlock + kLanes];

@@ -48,6 +48,32 @@ TEST_P(Softmax, AgreesWithF64AtEveryLength) {
   }
 }
 
+// In place of dy.
+TEST_P(Softmax, HasTheGradientOfF64AtEveryLength) {
+  for (int64_t n : {1, 2, 15, 16, 17, 128, 1000}) {
+    const auto count = static_cast<uint64_t>(3 * n);
+    const std::vector<float> y = uniform(count, 0, 2 / static_cast<float>(n));
+    const std::vector<float> dy = uniform(count, -2, 2, 2);
+    std::vector<float> dx = dy;
+    dx.push_back(7.0F);
+    softmax_grad(context_, {.y = {y.data()},
+                            .dy = {dx.data()},
+                            .dst = {dx.data()},
+                            .rows = 3,
+                            .n = n,
+                            .scale = 0.5F});
+    for (uint64_t i = 0; i < count; ++i) {
+      const uint64_t first = i - i % static_cast<uint64_t>(n);
+      double sum = 0;
+      for (uint64_t k = first; k < first + static_cast<uint64_t>(n); ++k)
+        sum += double{y[k]} * double{dy[k]};
+      ASSERT_NEAR(dx[i], 0.5 * double{y[i]} * (double{dy[i]} - sum), 2e-6 * double{y[i]})
+          << n << " at " << i;
+    }
+    EXPECT_EQ(dx.back(), 7.0F);
+  }
+}
+
 // scores [2, 3, 5, 70], mask [2, 1, 1, 70] with -infinity and [1, 1, 5, 70]
 TEST_P(Softmax, AddsBroadcastMasks) {
   constexpr int64_t kN = 70;
