@@ -15,11 +15,8 @@ namespace tenon::onednn {
 namespace {
 
 // ds = scale * w * (dw - sum(dw * w)) over the last axis, in place of dw.
-void add_softmax_grad(Lowering& lowering,
-                      const std::string& name,
-                      float scale,
-                      const View& w,
-                      const View& dw) {
+void add_softmax_grad(
+    Lowering& lowering, const std::string& name, float scale, const View& w, const View& dw) {
   kernels::SoftmaxGradArgs args;
   args.y.type = w.type;
   args.dy.type = dw.type;
@@ -50,7 +47,8 @@ class InParts {
         lowering_(site.lowering),
         dims_(scores_dims(site)),
         cut_(choose_cut({.type = site.lowering.real_type(), .dims = dims_},
-                        site.lowering.options().threads, 2)) {}
+                        site.lowering.options().threads,
+                        2)) {}
 
   void build() {
     const View q = real_matrix(lowering_, site_.q);
@@ -117,6 +115,7 @@ Offer offer_parts(const AttentionGradSite& site) {
 
 constexpr Implementation<AttentionGradSite> kAttentionGrads[] = {
     {"amx attention gradient", offer_tile_attention_grad},
+    {"attention gradient", offer_vector_attention_grad},
     {"attention gradient in parts", offer_parts},
 };
 

@@ -26,7 +26,8 @@ struct AttentionGradViews {
 };
 AttentionGradViews make_attention_grads(const AttentionGradSite& site);
 
-// As one step on AMX tiles, in bf16.
+// As one step: in bf16 on AMX tiles, in f32.
 Offer offer_tile_attention_grad(const AttentionGradSite& site);
+Offer offer_vector_attention_grad(const AttentionGradSite& site);
 
 }  // namespace tenon::onednn

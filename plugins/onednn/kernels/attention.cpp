@@ -2,9 +2,8 @@
 #include "attention.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "kernel_table.h"
+#include "attention_panels.h"
 #include "scratch.h"
 
 namespace tenon::onednn::kernels {
@@ -36,37 +35,6 @@ Layout lay_out(const AttentionArgs& args) {
   return made;
 }
 
-// dst: [panels][length][kAttentionPanel] of a matrix of that length and so many lanes, whose
-// elements lie so far apart; zeros in the lanes that the last panel has too many.
-struct Packing {
-  const KernelTable* table;
-  int64_t lanes, length;
-  int64_t lane_stride, step_stride;
-
-  void run(const float* src, float* dst) const {
-    for (int64_t lane = 0; lane < lanes; lane += kAttentionPanel) {
-      const int64_t width = std::min(kAttentionPanel, lanes - lane);
-      if (width < kAttentionPanel) std::fill_n(dst, length * kAttentionPanel, 0.0F);
-      pack_panel(src + lane * lane_stride, width, dst);
-      dst += length * kAttentionPanel;
-    }
-  }
-
-  void pack_panel(const float* src, int64_t width, float* dst) const {
-    if (step_stride == 1 && lane_stride != 1)
-      return table->transpose_tile({src, dst, lane_stride, kAttentionPanel, width, length, 4});
-    for (int64_t i = 0; i < length; ++i) {
-      const float* const row = src + i * step_stride;
-      float* const to = dst + i * kAttentionPanel;
-      if (lane_stride == 1) {
-        std::memcpy(to, row, static_cast<size_t>(width) * sizeof(float));
-      } else {
-        table->load_strided({row, ElementType::kF32}, 0, lane_stride, width, to);
-      }
-    }
-  }
-};
-
 // One thread's work: units of rows, one pair after the other.
 class Worker {
  public:
@@ -93,9 +61,9 @@ class Worker {
   void pack(int64_t outer, int64_t inner) {
     const AttentionStrides& k = args_.k_strides;
     const AttentionStrides& v = args_.v_strides;
-    Packing{table_, args_.keys, args_.depth, k.row, k.column}.run(
+    AttentionPanels{table_, args_.keys, args_.depth, k.row, k.column}.pack(
         args_.k + outer * k.outer + inner * k.inner, memory_ + layout_.keys);
-    Packing{table_, args_.width, args_.keys, v.column, v.row}.run(
+    AttentionPanels{table_, args_.width, args_.keys, v.column, v.row}.pack(
         args_.v + outer * v.outer + inner * v.inner, memory_ + layout_.values);
   }
 

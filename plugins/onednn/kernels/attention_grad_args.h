@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Arguments of the gradient of attention, as amx/ sees them too; contract in tile_attention_grad.h.
+// Arguments of the gradient of attention, as level/ and amx/ see them too; contracts in
+// attention_grad.h and tile_attention_grad.h.
 
 #include "attention_args.h"
+#include "prefetch.h"
 
 namespace tenon::onednn::kernels {
 
@@ -13,19 +15,65 @@ struct AttentionGradTarget {
   AttentionStrides strides = {};
 };
 
-// q [rows, depth], k [keys, depth], v [keys, width] and dy [rows, width] for each pair of outer and
-// inner index.
-struct AttentionGradArgs {
+// Everything but q [rows, depth], k [keys, depth], v [keys, width] and dy [rows, width] themselves.
+struct AttentionGradSizes {
   int64_t outer = 1, inner = 1;
   int64_t rows = 0, keys = 0, depth = 0, width = 0;
   float scale = 1.0F;
-  const uint16_t* q = nullptr;  // bf16
+  const float* mask = nullptr;  // added to the scaled scores; null: none
+  AttentionStrides q_strides, k_strides, v_strides, dy_strides, mask_strides;
+  AttentionGradTarget dq, dk, dv;
+};
+
+// In f32. The column stride of the mask is 1.
+struct AttentionGradArgs : AttentionGradSizes {
+  const float* q = nullptr;
+  const float* k = nullptr;
+  const float* v = nullptr;
+  const float* dy = nullptr;
+};
+
+// The operands of a pair into L2. Args: of either kernel.
+template <class Args>
+static inline void prefetch_pair(const Args& args, int64_t outer, int64_t inner) {
+  auto rows = [&](const auto* data, const AttentionStrides& s, int64_t n, int64_t columns) {
+    if (s.column == 1) prefetch_rows(data + outer * s.outer + inner * s.inner, s.row, n, columns);
+  };
+  rows(args.q, args.q_strides, args.rows, args.depth);
+  rows(args.k, args.k_strides, args.keys, args.depth);
+  rows(args.v, args.v_strides, args.keys, args.width);
+  rows(args.dy, args.dy_strides, args.rows, args.width);
+}
+
+constexpr int64_t kAttentionGradRows = 16;  // of q at most, at once
+
+// Some rows of one pair, whose operands are packed.
+struct AttentionGradRows {
+  const AttentionGradArgs& args;
+  const float* keys;      // [panels of keys][depth][kAttentionPanel], zeros behind the last key
+  const float* values;    // [panels of keys][width][kAttentionPanel]
+  const float* key_rows;  // [panels of depth][keys][kAttentionPanel]
+  // Scratch: rows of q and dy, [kAttentionGradRows][columns in whole panels]; scores and the
+  // gradient of weights, [kAttentionGradRows][pitch].
+  float* queries;
+  float* dy;
+  float* scores;
+  float* weights_grad;
+  // Sums over rows, [panels of columns][pitch][kAttentionPanel].
+  float* dk;
+  float* dv;
+  int64_t pitch;  // keys in whole panels
+  int64_t padded_depth, padded_width;
+  int64_t outer, inner;
+  int64_t first, count;  // rows of q; count at most kAttentionGradRows
+};
+
+// In bf16. The row stride of the mask is 0 or 1.
+struct TileAttentionGradArgs : AttentionGradSizes {
+  const uint16_t* q = nullptr;
   const uint16_t* k = nullptr;
   const uint16_t* v = nullptr;
   const uint16_t* dy = nullptr;
-  const float* mask = nullptr;  // added to the scaled scores; null: none. Row stride 0 or 1
-  AttentionStrides q_strides, k_strides, v_strides, dy_strides, mask_strides;
-  AttentionGradTarget dq, dk, dv;
 };
 
 constexpr int64_t kAttentionChunk = 128;  // rows whose weights are kept at once, a multiple of 32
@@ -49,11 +97,13 @@ struct AttentionGradScratch {
 
 namespace amx {
 
-// All results of one pair (outer * inner extent + inner), on the calling thread.
-void attention_grad_unit(const AttentionGradArgs& args,
+// All results of one pair (outer * inner extent + inner), on the calling thread. has_next: it comes
+// to the next pair behind this one.
+void attention_grad_unit(const TileAttentionGradArgs& args,
                          const AttentionGradScratch& scratch,
                          char* memory,
-                         int64_t pair);
+                         int64_t pair,
+                         bool has_next);
 
 }  // namespace amx
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "attention_args.h"
+#include "attention_grad_args.h"
 #include "binary_product_args.h"
 #include "channel_rows_args.h"
 #include "copy_args.h"

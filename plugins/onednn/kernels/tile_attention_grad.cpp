@@ -8,7 +8,7 @@
 namespace tenon::onednn::kernels {
 namespace {
 
-AttentionGradScratch lay_out(const AttentionGradArgs& args) {
+AttentionGradScratch lay_out(const AttentionGradSizes& args) {
   AttentionGradScratch made;
   made.padded_keys = round_up(args.keys, kTilePanel);
   made.padded_depth = round_up(args.depth, kTilePanel);
@@ -38,17 +38,17 @@ AttentionGradScratch lay_out(const AttentionGradArgs& args) {
 
 }  // namespace
 
-bool takes_tile_attention_grad(const AttentionGradArgs& args) {
+bool takes_tile_attention_grad(const AttentionGradSizes& args) {
   return args.rows > 0 && args.keys > 0 && args.keys <= kMostAttentionKeys && args.depth > 0 &&
          args.depth <= kMostAttentionDepth && args.width > 0 && args.width <= kMostAttentionDepth;
 }
 
-void tile_attention_grad(const Context& context, const AttentionGradArgs& args) {
+void tile_attention_grad(const Context& context, const TileAttentionGradArgs& args) {
   const AttentionGradScratch scratch = lay_out(args);
   parallel_for(context.parallel, args.outer * args.inner, 1, [&](int64_t lo, int64_t hi) {
     char* const memory = scratch_of_thread(scratch.bytes);
     for (int64_t pair = lo; pair < hi; ++pair)
-      amx::attention_grad_unit(args, scratch, memory, pair);
+      amx::attention_grad_unit(args, scratch, memory, pair, pair + 1 < hi);
   });
 }
 

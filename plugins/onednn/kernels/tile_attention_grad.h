@@ -9,9 +9,9 @@
 // the lanes of vectors, so that maxima and sums need no steps across lanes, and what is stored is
 // the left operand of the products for dk and dv. Nothing of the size of the scores leaves the
 // caches of one core (the idea of Dao et al. 2022, "FlashAttention", section 3.1 and appendix B.4,
-// with whole rows). Sums are f32; weights and ds are rounded to bf16 for the products. NaN where the
-// formula gives NaN. The result does not depend on the number of threads. No result may overlap an
-// operand.
+// with whole rows). Sums are f32; weights and ds are rounded to bf16 for the products. NaN where
+// the formula gives NaN. The result does not depend on the number of threads. No result may overlap
+// an operand.
 
 #include "attention_grad_args.h"
 #include "context.h"
@@ -19,7 +19,7 @@
 namespace tenon::onednn::kernels {
 
 // Whether the kernel takes these sizes. has_tiles() must hold before it runs.
-bool takes_tile_attention_grad(const AttentionGradArgs& args);
-void tile_attention_grad(const Context& context, const AttentionGradArgs& args);
+bool takes_tile_attention_grad(const AttentionGradSizes& args);
+void tile_attention_grad(const Context& context, const TileAttentionGradArgs& args);
 
 }  // namespace tenon::onednn::kernels

@@ -55,10 +55,10 @@ struct Gradient {
   int weights = kNone;
   int mask = kNone;
   int v = kNone, dy = kNone;
-  double scale = 1.0;                         // of the scores
-  int dq = kNone, dk = kNone, dv = kNone;     // nodes
-  bool is_dk_by_keys = false;                 // the transpose of dk is computed
-  std::vector<int> nodes;                     // all that the merged one replaces
+  double scale = 1.0;                      // of the scores
+  int dq = kNone, dk = kNone, dv = kNone;  // nodes
+  bool is_dk_by_keys = false;              // the transpose of dk is computed
+  std::vector<int> nodes;                  // all that the merged one replaces
 };
 
 class Match {
@@ -252,10 +252,10 @@ class Match {
   bool find_transposed_dk(int transpose) {
     const int value = only_result(transpose);
     const int product = graph_.only_user(value);
-    const bool fits = are_transposes(graph_, value, ds_) && product != kNone &&
-                      multiplies(product) && graph_.node(product).inputs[0] == value &&
-                      are_same(graph_, graph_.node(product).inputs[1],
-                               graph_.node(found_.scores).inputs[0]);
+    const bool fits =
+        are_transposes(graph_, value, ds_) && product != kNone && multiplies(product) &&
+        graph_.node(product).inputs[0] == value &&
+        are_same(graph_, graph_.node(product).inputs[1], graph_.node(found_.scores).inputs[0]);
     if (!fits) return false;
     found_.dk = product;
     found_.is_dk_by_keys = true;
@@ -269,7 +269,8 @@ class Match {
     const Node& scores = graph_.node(found_.scores);
     auto fits = [&](int value) {
       const Dims& its = dims(value);
-      return its.size() == whole.size() && std::equal(whole.begin(), whole.end() - 2, its.begin()) &&
+      return its.size() == whole.size() &&
+             std::equal(whole.begin(), whole.end() - 2, its.begin()) &&
              graph_.value(value).type == ElementType::kF32;
     };
     const bool has_fit_mask =
@@ -289,12 +290,12 @@ class Match {
 std::optional<std::pair<int, Node>> merged(const Graph& graph, const Gradient& found) {
   const Node& scores = graph.node(found.scores);
   auto result = [&](int node) { return node == kNone ? kNone : graph.node(node).outputs[0]; };
-  Node node{.op = kAttentionGrad,
-            .name = graph.node(found.dv).name,
-            .inputs = {scores.inputs[0], scores.inputs[1], found.v, found.dy, found.mask},
-            .outputs = {result(found.dq), result(found.dk), result(found.dv)},
-            .attributes = {{"scale", found.scale},
-                           {kDkByKeys, int64_t{found.is_dk_by_keys ? 1 : 0}}}};
+  Node node{
+      .op = kAttentionGrad,
+      .name = graph.node(found.dv).name,
+      .inputs = {scores.inputs[0], scores.inputs[1], found.v, found.dy, found.mask},
+      .outputs = {result(found.dq), result(found.dk), result(found.dv)},
+      .attributes = {{"scale", found.scale}, {kDkByKeys, int64_t{found.is_dk_by_keys ? 1 : 0}}}};
   int place = 0;
   for (int input : node.inputs)
     if (input != kNone) place = std::max(place, graph.value(input).producer + 1);
@@ -309,11 +310,10 @@ std::optional<std::pair<int, Node>> merged(const Graph& graph, const Gradient& f
 void mark_unread(const Graph& graph, std::vector<bool>& is_gone, std::vector<int> n_users) {
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
-    const bool is_unread =
-        !is_gone[i] && std::ranges::all_of(node.outputs, [&](int output) {
-          return output == kNone || (n_users[static_cast<size_t>(output)] == 0 &&
-                                     graph.value(output).n_outputs == 0);
-        });
+    const bool is_unread = !is_gone[i] && std::ranges::all_of(node.outputs, [&](int output) {
+      return output == kNone ||
+             (n_users[static_cast<size_t>(output)] == 0 && graph.value(output).n_outputs == 0);
+    });
     if (!is_unread) continue;
     is_gone[i] = true;
     for (int input : node.inputs)

@@ -80,9 +80,9 @@ class AttentionGrad : public BothBackends {
 
 TEST_F(AttentionGrad, IsOneNode) {
   const auto text = [](const std::string& batch, const std::string& swapped) {
-    return graph_of({kOperands, kScaled, kWeights, kContext, kOfWeights, kUnscaled, kOfQueries,
-                     kOfKeys},
-                    batch, swapped);
+    return graph_of(
+        {kOperands, kScaled, kWeights, kContext, kOfWeights, kUnscaled, kOfQueries, kOfKeys}, batch,
+        swapped);
   };
   EXPECT_EQ(count(text("6", "0, 2, 1")), 1);
   EXPECT_EQ(count(text("2, 3", "0, 1, 3, 2")), 1);
@@ -119,13 +119,12 @@ TEST_F(AttentionGrad, TakesEveryFormOfTheFactor) {
 }
 
 TEST_F(AttentionGrad, LeavesOutWhatNobodyAsksFor) {
-  EXPECT_EQ(count(graph_of({kOperands, kScaled, kWeights, kContext, kOfWeights, kUnscaled,
-                            kOfKeys})),
-            1);
-  EXPECT_EQ(count(graph_of({kOperands, kScaled, kWeights, kContext, kOfWeights, kUnscaled,
-                            kOfQueries}),
-                  "bf16", 0.05),
-            1);
+  EXPECT_EQ(
+      count(graph_of({kOperands, kScaled, kWeights, kContext, kOfWeights, kUnscaled, kOfKeys})), 1);
+  EXPECT_EQ(
+      count(graph_of({kOperands, kScaled, kWeights, kContext, kOfWeights, kUnscaled, kOfQueries}),
+            "bf16", 0.05),
+      1);
 }
 
 // The backward pass has weights of its own: nothing of the forward pass is kept.
@@ -137,9 +136,9 @@ TEST_F(AttentionGrad, TakesWeightsThatWereRecomputed) {
   %s: f32[$B, 40, 72] = Mul(%again, %f) @scaled
   output y = %y
 )";
-  EXPECT_EQ(count(graph_of({kOperands, forward, kWeights, kOfWeights, kUnscaled, kOfQueries,
-                            kOfKeys})),
-            1);
+  EXPECT_EQ(
+      count(graph_of({kOperands, forward, kWeights, kOfWeights, kUnscaled, kOfQueries, kOfKeys})),
+      1);
   EXPECT_EQ(steps("tenon:attention"), 1);
 }
 
@@ -153,8 +152,8 @@ TEST_F(AttentionGrad, KeepsWeightsThatOthersRead) {
                             kOfQueries, kOfKeys, gradient})),
             0);
   const char* const other = "  %d: f32[$B, 40, 72] = Mul(%ds, %g) @unscaled\n";
-  EXPECT_EQ(count(graph_of({kOperands, kScaled, kWeights, kContext, kOfWeights, other, kOfQueries,
-                            kOfKeys})),
+  EXPECT_EQ(count(graph_of(
+                {kOperands, kScaled, kWeights, kContext, kOfWeights, other, kOfQueries, kOfKeys})),
             0);
 }
 

@@ -4,6 +4,7 @@
 #include "../attention_args.h"
 #include "../level/elements.h"
 #include "../level/vector_math.h"
+#include "../prefetch.h"
 #include "attention_exp.h"
 #include "attention_pack.h"
 #include "attention_product.h"
@@ -23,18 +24,13 @@ class Head {
         weights_(reinterpret_cast<uint16_t*>(memory + scratch.weights_at)),
         mask_(reinterpret_cast<float*>(memory + scratch.mask_at)) {}
 
-  // Rows of a head that comes later into L2: they lie far from each other, where no hardware
-  // foresees them.
   void prefetch(int64_t outer, int64_t inner) const {
     auto rows = [&](const uint16_t* data, const AttentionStrides& s, int64_t n, int64_t columns) {
-      const uint16_t* const at = data + outer * s.outer + inner * s.inner;
-      for (int64_t row = 0; row < n; ++row)
-        for (int64_t i = 0; i < columns; i += 32)
-          _mm_prefetch(reinterpret_cast<const char*>(at + row * s.row + i), _MM_HINT_T1);
+      if (s.column == 1) prefetch_rows(data + outer * s.outer + inner * s.inner, s.row, n, columns);
     };
     rows(args_.q, args_.q_strides, args_.rows, args_.depth);
-    if (args_.k_strides.column == 1) rows(args_.k, args_.k_strides, args_.keys, args_.depth);
-    if (args_.v_strides.column == 1) rows(args_.v, args_.v_strides, args_.keys, args_.width);
+    rows(args_.k, args_.k_strides, args_.keys, args_.depth);
+    rows(args_.v, args_.v_strides, args_.keys, args_.width);
   }
 
   void run(int64_t outer, int64_t inner) {

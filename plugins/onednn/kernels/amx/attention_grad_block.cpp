@@ -4,6 +4,7 @@
 #include "../attention_grad_args.h"
 #include "../level/elements.h"
 #include "../level/vector_math.h"
+#include "../prefetch.h"
 #include "attention_exp.h"
 #include "attention_pack.h"
 #include "attention_product.h"
@@ -37,8 +38,7 @@ void transpose_left(const uint16_t* from, int64_t rows, int64_t columns, uint16_
   for (int64_t row = 0; row < rows; row += 32)
     for (int64_t column = 0; column < columns; column += 16) {
       __m512i pairs[16];  // pairs[i][j]: rows 2 i and 2 i + 1 of column j
-      pack_tile({from, columns, 1, rows, columns}, row, column,
-                reinterpret_cast<uint16_t*>(pairs));
+      pack_tile({from, columns, 1, rows, columns}, row, column, reinterpret_cast<uint16_t*>(pairs));
       transpose_16(pairs);
       for (int64_t i = 0; i < 16; ++i)
         std::memcpy(to + (column + i) * rows + row, pairs + i, sizeof pairs[i]);
@@ -54,7 +54,7 @@ void transpose_floats(const float* from, int64_t stride, __m512i* to) {
 
 class Head {
  public:
-  Head(const AttentionGradArgs& args,
+  Head(const TileAttentionGradArgs& args,
        const AttentionGradScratch& scratch,
        char* memory,
        int64_t outer,
@@ -86,8 +86,10 @@ class Head {
     return data + outer_ * strides.outer + inner_ * strides.inner;
   }
   // n: rows of the operand, k: its columns.
-  Matrix matrix(
-      const uint16_t* data, const AttentionStrides& s, int64_t rows, int64_t columns) const {
+  Matrix matrix(const uint16_t* data,
+                const AttentionStrides& s,
+                int64_t rows,
+                int64_t columns) const {
     return {at(data, s), s.column, s.row, columns, rows};
   }
   static Matrix rows_of(const Matrix& whole, int64_t first, int64_t count) {
@@ -150,8 +152,8 @@ class Head {
   void by_keys(int64_t left_at, int64_t width, int64_t right_at, int64_t row, int64_t to) {
     for (int64_t key = 0; key < scratch_.padded_keys; key += 32)
       multiply<true>({reinterpret_cast<const char*>(words(left_at) + key * width), width * 2,
-                      words(right_at) + row * width, width / 32, 1,
-                      floats(to) + key * kRows, kRows});
+                      words(right_at) + row * width, width / 32, 1, floats(to) + key * kRows,
+                      kRows});
   }
 
   // Adds a key's mask to two registers of scores, in powers of 2; row: the first of the block.
@@ -188,8 +190,8 @@ class Head {
     uint16_t* const right = words(scratch_.scores_right_at);
     for (int64_t key = 0; key < scratch_.padded_keys; key += 2)
       for (int64_t i = 0; i < 2; ++i)
-        store_pair(scores + key * kRows + i * kLanes, dw + key * kRows + i * kLanes, i,
-                   key, weights, grads,
+        store_pair(scores + key * kRows + i * kLanes, dw + key * kRows + i * kLanes, i, key,
+                   weights, grads,
                    right + key / 32 * kPanelStep + i * (kPanelStep / 2) + key % 32 * 16);
   }
 
@@ -225,8 +227,13 @@ class Head {
   }
 
   // Two keys, 16 rows.
-  void store_pair(const float* e, const float* dw, int64_t half, int64_t key, uint16_t* weights,
-                  uint16_t* grads, uint16_t* right) const {
+  void store_pair(const float* e,
+                  const float* dw,
+                  int64_t half,
+                  int64_t key,
+                  uint16_t* weights,
+                  uint16_t* grads,
+                  uint16_t* right) const {
     const Vf scale = splat(args_.scale);
     Vf w[2], ds[2];
     for (int i = 0; i < 2; ++i) {
@@ -297,7 +304,7 @@ class Head {
     if (i < n) store_lanes_part(to + i, load_part(x + i, n - i, 0.0F), n - i);
   }
 
-  const AttentionGradArgs& args_;
+  const TileAttentionGradArgs& args_;
   const AttentionGradScratch& scratch_;
   char* memory_;
   int64_t outer_, inner_;
@@ -307,10 +314,12 @@ class Head {
 
 }  // namespace
 
-void attention_grad_unit(const AttentionGradArgs& args,
+void attention_grad_unit(const TileAttentionGradArgs& args,
                          const AttentionGradScratch& scratch,
                          char* memory,
-                         int64_t pair) {
+                         int64_t pair,
+                         bool has_next) {
+  if (has_next) prefetch_pair(args, (pair + 1) / args.inner, (pair + 1) % args.inner);
   Head(args, scratch, memory, pair / args.inner, pair % args.inner).run();
 }
 

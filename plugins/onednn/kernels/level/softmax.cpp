@@ -172,14 +172,13 @@ void grad_row(const T* y, const T* dy, int64_t n, float scale, T* dst) {
   Vf sum = {};
   for (int64_t i = 0; i < whole; i += kLanes)
     sum = fma(load_lanes(y + i), load_lanes(dy + i), sum);
-  if (rest > 0)
-    sum = fma(load_lanes_part(y + whole, rest), load_lanes_part(dy + whole, rest), sum);
+  if (rest > 0) sum = fma(load_lanes_part(y + whole, rest), load_lanes_part(dy + whole, rest), sum);
   const Vf mean = splat(sum_lanes(sum));
   for (int64_t i = 0; i < whole; i += kLanes)
     store_lanes(dst + i, load_lanes(y + i) * scale * (load_lanes(dy + i) - mean));
   if (rest == 0) return;
-  const Vf last = load_lanes_part(y + whole, rest) * scale *
-                  (load_lanes_part(dy + whole, rest) - mean);
+  const Vf last =
+      load_lanes_part(y + whole, rest) * scale * (load_lanes_part(dy + whole, rest) - mean);
   store_lanes_part(dst + whole, last, rest);
 }
 

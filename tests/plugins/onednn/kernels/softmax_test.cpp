@@ -56,12 +56,9 @@ TEST_P(Softmax, HasTheGradientOfF64AtEveryLength) {
     const std::vector<float> dy = uniform(count, -2, 2, 2);
     std::vector<float> dx = dy;
     dx.push_back(7.0F);
-    softmax_grad(context_, {.y = {y.data()},
-                            .dy = {dx.data()},
-                            .dst = {dx.data()},
-                            .rows = 3,
-                            .n = n,
-                            .scale = 0.5F});
+    softmax_grad(
+        context_,
+        {.y = {y.data()}, .dy = {dx.data()}, .dst = {dx.data()}, .rows = 3, .n = n, .scale = 0.5F});
     for (uint64_t i = 0; i < count; ++i) {
       const uint64_t first = i - i % static_cast<uint64_t>(n);
       double sum = 0;
