@@ -14,7 +14,6 @@ LIMITS = {"decisions": 25, "parameters": 8, "tokens": 1050}
 KNOWN = {
     ("bindings/python/tenon/step.py", "__init__", "parameters"): 13,
     ("bindings/python/tenon/dispatch.py", "__init__", "parameters"): 10,
-    ("plugins/onednn/kernels/level/attention.cpp", "product", "parameters"): 9,
     ("plugins/ops/matmul.cpp", "multiply", "parameters"): 10,
 }
 DECISIONS = (ast.If, ast.For, ast.While, ast.IfExp, ast.ExceptHandler, ast.comprehension)

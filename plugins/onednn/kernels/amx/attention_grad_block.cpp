@@ -273,11 +273,11 @@ class Head {
     }
   }
   void store_dq_block(const float* made, int64_t row, int64_t rows, int64_t column) {
-    __m512i turned[16];
-    transpose_floats(made, kRows, turned);
+    __m512i transposed[16];
+    transpose_floats(made, kRows, transposed);
     for (int64_t r = 0; r < rows; ++r)
-      store(reinterpret_cast<const float*>(turned + r), least(16, args_.depth - column), args_.dq,
-            row + r, column);
+      store(reinterpret_cast<const float*>(transposed + r), least(16, args_.depth - column),
+            args_.dq, row + r, column);
   }
 
   void store_sums(const AttentionGradTarget& to, int64_t from, int64_t pitch, int64_t columns) {

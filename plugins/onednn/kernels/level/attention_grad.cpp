@@ -105,18 +105,17 @@ void attention_grad_rows(const AttentionGradRows& rows) {
           rows.weights_grad, rows.pitch, count);
   const AttentionStrides& m = args.mask_strides;
   for (int64_t r = 0; r < rows.count; ++r) {
-    const float* const mask = args.mask == nullptr ? nullptr
-                                                   : args.mask + rows.outer * m.outer +
-                                                         rows.inner * m.inner +
-                                                         (rows.first + r) * m.row;
+    const float* const mask =
+        args.mask == nullptr
+            ? nullptr
+            : args.mask + rows.outer * m.outer + rows.inner * m.inner + (rows.first + r) * m.row;
     float* const scores = rows.scores + r * rows.pitch;
     const float factor = exponentials(scores, mask, args.keys);
     for (int64_t i = (args.keys + kLanes - 1) / kLanes * kLanes; i < rows.pitch; ++i)
       scores[i] = 0.0F;
     differentiate(scores, rows.weights_grad + r * rows.pitch, factor, args.scale, rows.pitch);
   }
-  if (args.dv.data != nullptr)
-    add_outer(rows, rows.scores, rows.dy, rows.padded_width, rows.dv);
+  if (args.dv.data != nullptr) add_outer(rows, rows.scores, rows.dy, rows.padded_width, rows.dv);
   if (args.dk.data != nullptr)
     add_outer(rows, rows.weights_grad, rows.queries, rows.padded_depth, rows.dk);
   if (args.dq.data != nullptr) store_dq(rows, ones, count);

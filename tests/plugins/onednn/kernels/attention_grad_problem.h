@@ -7,10 +7,10 @@
 
 namespace tenon::onednn::kernels {
 
-constexpr AttentionShape kAttentionGradShapes[] = {{2, 3, 40, 40, 32, 32},   {1, 2, 1, 5, 1, 1},
-                                      {1, 1, 33, 129, 33, 80},  {1, 2, 16, 64, 64, 64},
-                                      {2, 1, 50, 300, 80, 33},  {1, 1, 70, 31, 256, 256},
-                                      {1, 2, 300, 40, 64, 64}};  // several chunks of rows
+constexpr AttentionShape kAttentionGradShapes[] = {
+    {2, 3, 40, 40, 32, 32}, {1, 2, 1, 5, 1, 1},      {1, 1, 33, 129, 33, 80},
+    {1, 2, 16, 64, 64, 64}, {2, 1, 50, 300, 80, 33}, {1, 1, 70, 31, 256, 256},
+    {1, 2, 300, 40, 64, 64}};  // several chunks of rows
 
 struct Sum {
   double value = 0;
@@ -88,8 +88,8 @@ struct AttentionGradProblem {
             int64_t pair,
             int64_t row,
             int64_t column) const {
-    return value_of(data[pair / shape.inner * s.outer + pair % shape.inner * s.inner +
-                         row * s.row + column * s.column]);
+    return value_of(data[pair / shape.inner * s.outer + pair % shape.inner * s.inner + row * s.row +
+                         column * s.column]);
   }
 
   std::vector<double> weights_of_row(int64_t pair, int64_t r) const {
