@@ -63,16 +63,21 @@ class AttentionGrad : public BothBackends {
   int count(const std::string& text, const char* precision = "fp32", double tolerance = 3e-5) {
     OwnedGraph graph = parse(text);
     Outcome expected = run(graph, {{"backend", "reference"}});
-    Outcome got = run(graph, {{"backend", "onednn"}, {"precision", precision}, {"threads", 2}});
+    Outcome got = run(
+        graph,
+        {{"backend", "onednn"}, {"precision", precision}, {"threads", 2}, {"without", without_}});
     EXPECT_EQ(expected.error + got.error, "");
     if (!expected.error.empty() || !got.error.empty()) return -1;
     EXPECT_EQ(got.plan["fallback_nodes"], json::array());
     for (size_t k = 0; k < expected.outputs.size(); ++k)
       expect_near(got.outputs[k], expected.outputs[k], tolerance);
     kernels_ = got.plan["partitions"][0]["kernels"];
-    return steps("tenon:softmax_grad") + steps("tenon:amx_attention_grad");
+    return steps("tenon:softmax_grad") + steps("tenon:attention_grad") +
+           steps("tenon:amx_attention_grad");
   }
   int steps(const char* kernel) const { return kernels_.value(kernel, 0); }
+
+  json without_ = json::array();
 
  private:
   json kernels_;
@@ -89,6 +94,17 @@ TEST_F(AttentionGrad, IsOneNode) {
   EXPECT_EQ(steps("tenon:attention"), 1);  // the forward pass, which nothing else reads
   EXPECT_EQ(count(text("2, 3", "0, 1, 3, 2"), "bf16", 0.05), 1);
   EXPECT_EQ(steps("tenon:amx_attention_grad"), has_tiles() ? 1 : 0);
+}
+
+TEST_F(AttentionGrad, RunsInParts) {
+  without_ = {"attention gradient", "amx attention gradient"};
+  const std::string text =
+      graph_of({kOperands, kScaled, kWeights, kContext, kOfWeights, kUnscaled, kOfQueries, kOfKeys},
+               "40, 30");  // 14 MB of scores
+  const int parts = count(text);
+  EXPECT_GT(parts, 1);
+  EXPECT_EQ(steps("tenon:softmax_grad"), parts);
+  EXPECT_GT(count(text, "bf16", 0.05), 1);
 }
 
 TEST_F(AttentionGrad, TakesMasksAlong) {
