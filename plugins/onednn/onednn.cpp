@@ -10,6 +10,7 @@
 #include "tenon/sdk/backend/states.hpp"
 
 #include "choosing/choosing.hpp"
+#include "choosing/fingerprint.hpp"
 #include "claim.hpp"
 #include "cpu.hpp"
 #include "executable.hpp"
@@ -78,6 +79,14 @@ std::shared_ptr<void> counted_bytes(tn_ctx* ctx, int64_t bytes) {
           [ctx, form](void* block) { services.memory->free(ctx, block, form.bytes, form.align); }};
 }
 
+// nullptr where packed weights are kept nowhere.
+std::unique_ptr<PackedFiles> packed_files(tn_ctx* ctx, const Options& options) {
+  if (!options.flag("keep_packed")) return nullptr;
+  return std::make_unique<PackedFiles>(
+      PackedFiles::default_folder(), fingerprint(), options.integer("keep_packed_mb", 4096) << 20,
+      [ctx](const std::string& what) { log_line(ctx, TN_LOG_WARNING, what); });
+}
+
 }  // namespace
 
 class OneDnn {
@@ -85,10 +94,12 @@ class OneDnn {
   static Result<OneDnn> create(tn_ctx* ctx, const Options& options) {
     OneDnn made;
     made.ctx_ = ctx;
-    made.store_ = std::make_unique<WeightStore>([ctx, n_packed = made.n_packed_](int64_t bytes) {
-      n_packed->fetch_add(1, std::memory_order_relaxed);
-      return counted_bytes(ctx, bytes);
-    });
+    made.store_ = std::make_unique<WeightStore>(
+        [ctx, n_packed = made.n_packed_](int64_t bytes) {
+          n_packed->fetch_add(1, std::memory_order_relaxed);
+          return counted_bytes(ctx, bytes);
+        },
+        packed_files(ctx, options));
     TN_TRY(settings, Settings::of(options));
     made.settings_ = std::move(settings);
     TN_TRY(chooser, new_chooser(ctx, options));
@@ -162,9 +173,8 @@ class OneDnn {
     Constants constants(graph);
     // A form that finds all weights packed has read none of them: asking the system to take pages
     // back that are not there costs it a tenth of a millisecond.
-    compile.packs = [&, n_before = n_packed_->load()] {
-      return n_packed_->load(std::memory_order_relaxed) != n_before;
-    };
+    auto n_made = [&] { return n_packed_->load(std::memory_order_relaxed) + store_->n_found(); };
+    compile.packs = [n_made, n_before = n_made()] { return n_made() != n_before; };
     compile.has_packed = [&](const void* data) { constants.has_been_packed(data); };
     compile.identify = [&](const void* data) { return constants.identity(data); };
     compile.compile_body = [&](const Graph& body, size_t n_captured) {
@@ -354,5 +364,9 @@ TENON_BACKEND(onednn,
               "description": "decisions that an earlier plan reports as `choices`: they hold for the same layers, whatever is kept on disk"},
   "deterministic": {"type": "boolean", "default": false,
                     "description": "measures nothing: choose=measured is choose=kept"},
+  "keep_packed": {"type": "boolean", "default": false,
+                  "description": "keeps packed weights in files in the user's cache folder (tenon/onednn/packed), which later processes map in place of packing again: all processes of a machine share their memory"},
+  "keep_packed_mb": {"type": "integer", "minimum": 1, "maximum": 1048576, "default": 4096,
+                     "description": "of keep_packed: what all files may take together, in MiB; those that were not used for the longest time go"},
   "threads": {"type": "integer", "minimum": 0, "maximum": 1024, "default": 0,
               "description": "threads per run; 0: OMP_NUM_THREADS, or as many as the CPU mask and the control group leave"}}})")

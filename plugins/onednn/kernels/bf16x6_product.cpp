@@ -2,7 +2,6 @@
 #include "bf16x6_product.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "scratch.h"
 #include "tile_product.h"
@@ -66,11 +65,7 @@ SplitUnit unit_of(const SplitProductArgs& args, int64_t unit) {
 }  // namespace
 
 bool have_parts(const float* numbers, int64_t n) {
-  constexpr float kLargest = 0x1.fefffep127F;  // what is rounded to a finite bf16
-  bool have = true;                            // without an early end, so that it runs on vectors
-  for (int64_t i = 0; i < n; ++i)
-    have &= std::fabs(numbers[i]) <= kLargest;
-  return have;
+  return amx::have_parts(numbers, n);
 }
 
 SplitCut cut_product(int64_t m, int64_t n, int64_t k, int threads) {

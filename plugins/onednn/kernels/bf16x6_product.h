@@ -22,7 +22,7 @@
 
 namespace tenon::onednn::kernels {
 
-// Whether all numbers have parts.
+// Whether all numbers have parts. has_tiles() must hold, as for all here.
 bool have_parts(const float* numbers, int64_t n);
 
 // How work is divided so that it takes the least time, for all products of this size.

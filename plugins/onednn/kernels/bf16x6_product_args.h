@@ -93,6 +93,7 @@ constexpr int64_t split_unit_bytes(int64_t k, int64_t rows, int64_t panels) {
 
 namespace amx {
 
+bool have_parts(const float* numbers, int64_t n);
 // Configures the thread's tiles, and releases them when it returns.
 void split_unit(const SplitProductArgs& args, const SplitUnit& unit);
 

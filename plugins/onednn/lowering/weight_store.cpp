@@ -13,6 +13,28 @@ namespace {
 
 constexpr size_t kAlign = 64, kHugePage = size_t{2} << 20;
 
+// Whether the descriptor says all: oneDNN adds sums to 8-bit weights, and has forms that it
+// describes to nobody.
+bool holds_plain_numbers(const dnnl::memory::desc& desc) {
+  using Type = dnnl::memory::data_type;
+  const Type type = desc.get_data_type();
+  return desc.get_format_kind() == dnnl::memory::format_kind::blocked &&
+         (type == Type::f32 || type == Type::bf16 || type == Type::f16);
+}
+
+std::string text_of(const dnnl::memory::desc& desc) {
+  std::string text = cat("[", static_cast<int>(desc.get_data_type()));
+  for (const dnnl::memory::dims& numbers :
+       {desc.get_dims(), desc.get_padded_dims(), desc.get_padded_offsets(), desc.get_strides(),
+        desc.get_inner_blks(), desc.get_inner_idxs(),
+        dnnl::memory::dims{desc.get_submemory_offset()}}) {
+    text += ";";
+    for (int64_t number : numbers)
+      text += cat(" ", number);
+  }
+  return text + "]";
+}
+
 }  // namespace
 
 void AlignedDelete::operator()(void* p) const {
@@ -40,20 +62,43 @@ std::shared_ptr<void> aligned_bytes(int64_t bytes) {
   return {p, AlignedDelete()};
 }
 
+std::shared_ptr<const void> WeightStore::filled(const Source& source,
+                                                int64_t bytes,
+                                                const std::function<std::string()>& form,
+                                                const std::function<void(void*)>& fill) {
+  const bool has_file = files_ != nullptr && form && bytes >= PackedFiles::kLeastBytes;
+  PackedKey key = {};
+  if (has_file) {
+    key = files_->key(source.data, source.bytes, form());
+    if (auto found = files_->find(key, bytes)) {
+      n_found_.fetch_add(1, std::memory_order_relaxed);
+      return found;
+    }
+  }
+  std::shared_ptr<void> made = allocate_(bytes);
+  fill(made.get());
+  if (!has_file) return made;
+  auto kept = files_->keep(key, made.get(), bytes);
+  return kept != nullptr ? kept : made;
+}
+
 std::shared_ptr<const void> WeightStore::packed(const void* data,
                                                 const dnnl::memory::desc& from,
                                                 const dnnl::memory::desc& to,
                                                 uint64_t identity) {
-  return cache_.get({data, from.get_size(), identity}, {from, to},
-                    [&]() -> std::shared_ptr<const void> {
-                      std::shared_ptr<void> target = allocate_(static_cast<int64_t>(to.get_size()));
-                      dnnl::stream stream(engine_);
-                      dnnl::memory source(from, engine_, const_cast<void*>(data));
-                      dnnl::memory result(to, engine_, target.get());
-                      dnnl::reorder(source, result).execute(stream, source, result);
-                      stream.wait();
-                      return target;
-                    });
+  auto fill = [&](void* target) {
+    dnnl::stream stream(engine_);
+    dnnl::memory source(from, engine_, const_cast<void*>(data));
+    dnnl::memory result(to, engine_, target);
+    dnnl::reorder(source, result).execute(stream, source, result);
+    stream.wait();
+  };
+  auto form = [&] { return cat("reorder ", text_of(from), text_of(to)); };
+  const bool has_text = holds_plain_numbers(from) && holds_plain_numbers(to);
+  return cache_.get({data, from.get_size(), identity}, {from, to}, [&] {
+    return filled({data, from.get_size()}, static_cast<int64_t>(to.get_size()),
+                  has_text ? form : std::function<std::string()>(), fill);
+  });
 }
 
 std::shared_ptr<const void> WeightStore::made(const void* data,
@@ -62,12 +107,9 @@ std::shared_ptr<const void> WeightStore::made(const void* data,
                                               int64_t bytes,
                                               const std::function<void(void*)>& fill,
                                               uint64_t identity) {
-  auto make = [&]() -> std::shared_ptr<const void> {
-    std::shared_ptr<void> target = allocate_(bytes);
-    fill(target.get());
-    return target;
-  };
-  return cache_.get({data, static_cast<size_t>(source_bytes), identity}, {{}, {}, form}, make);
+  const Source source{data, static_cast<size_t>(source_bytes)};
+  return cache_.get({data, source.bytes, identity}, {{}, {}, form},
+                    [&] { return filled(source, bytes, [&] { return form; }, fill); });
 }
 
 }  // namespace tenon::onednn

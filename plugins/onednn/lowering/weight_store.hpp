@@ -4,6 +4,7 @@
 // component that compile the same model for other shapes. Thread-safe. An entry lives as long as
 // some executable holds it.
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "tenon/sdk/backend/weights.hpp"
 
+#include "packed_files.hpp"
 #include "view.hpp"
 
 namespace tenon::onednn {
@@ -32,7 +34,10 @@ void prepare_block(void* memory, const BlockForm& form);
 class WeightStore {
  public:
   using Allocate = std::function<std::shared_ptr<void>(int64_t bytes)>;  // as aligned_bytes
-  explicit WeightStore(Allocate allocate = aligned_bytes) : allocate_(std::move(allocate)) {}
+  // files: where large ones are kept for later processes; nullptr: nowhere.
+  explicit WeightStore(Allocate allocate = aligned_bytes,
+                       std::unique_ptr<PackedFiles> files = nullptr)
+      : allocate_(std::move(allocate)), files_(std::move(files)) {}
 
   // source: dense constant at `data`, described by `from`. The result holds it in layout `to`.
   // identity: of the tensor that holds the source; 0: known by its content.
@@ -49,6 +54,8 @@ class WeightStore {
                                    const std::function<void(void*)>& fill,
                                    uint64_t identity = 0);
   const dnnl::engine& engine() const { return engine_; }
+  // How many were found in files.
+  int64_t n_found() const { return n_found_.load(std::memory_order_relaxed); }
 
  private:
   struct Form {
@@ -57,7 +64,20 @@ class WeightStore {
     std::string text = {};
     bool operator==(const Form&) const = default;
   };
+  struct Source {
+    const void* data;
+    size_t bytes;
+  };
+  // Of a file, or filled and then kept in one. form(): all that they depend on beside the source;
+  // empty: they are in no file.
+  std::shared_ptr<const void> filled(const Source& source,
+                                     int64_t bytes,
+                                     const std::function<std::string()>& form,
+                                     const std::function<void(void*)>& fill);
+
   Allocate allocate_;
+  std::unique_ptr<PackedFiles> files_;
+  std::atomic<int64_t> n_found_ = 0;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   backend::WeightCache<Form, const void> cache_;
 };

@@ -310,6 +310,16 @@ class Unit {
 
 }  // namespace
 
+bool have_parts(const float* numbers, int64_t n) {
+  constexpr uint32_t kLargest = 0x7f7f7fff;  // what is rounded to a finite bf16, without its sign
+  uint32_t most = 0;                         // without an early end, so that it runs on vectors
+  for (int64_t i = 0; i < n; ++i) {
+    const uint32_t magnitude = __builtin_bit_cast(uint32_t, numbers[i]) & 0x7fffffff;
+    most = magnitude > most ? magnitude : most;
+  }
+  return most <= kLargest;
+}
+
 void split_unit(const SplitProductArgs& args, const SplitUnit& unit) {
   auto run = [&]<class To, Shape shape, class From>() { Unit<To, shape, From>(args, unit).run(); };
   if (args.epilogue.dst.type == ElementType::kF32) return with_ending_as<float>(args.epilogue, run);
