@@ -73,8 +73,26 @@ class OperandReader {
   // loop captures are packed once for all iterations.
   bool packs_when_it_runs() const {
     const bool pays = lowering_.real_type() == ElementType::kBf16 || lowering_.is_invariant(b_);
-    return pays && !made_.packs_b && !product_.transpose_a && b_.type == ElementType::kF32 &&
-           !b_.is_quantized() && is_fast_matrix(b_) && is_one_matrix(b_);
+    const bool fits = !made_.packs_b && !product_.transpose_a && !b_.is_quantized() &&
+                      is_fast_matrix(b_) && is_one_matrix(b_);
+    return fits && (b_.type == ElementType::kF32 ? pays : packs_for_columns());
+  }
+
+  // In bf16 on AMX, a gradient of weights: the second operand is packed in each run where many rows
+  // read it. With the rule of reads_columns 1.33 times as fast as a copy of the first operand alone
+  // by oneDNN's own times in 150 products that chose nothing, 0.95 at least (M and N 10 to 4096, K
+  // 32 to 4096).
+  bool packs_for_columns() const {
+    constexpr int64_t kLeastRows = 768, kLeastColumns = 256;
+    return b_.type == ElementType::kBf16 && is_on_tiles() && has_columns() &&
+           b_.strides.back() == 1 && a_.dims[0] >= kLeastRows && b_.dims.back() >= kLeastColumns;
+  }
+  bool is_on_tiles() const {
+    return computes_in_tiles() && lowering_.real_type() == ElementType::kBf16;
+  }
+  // One matrix whose columns are dense, as gradients of weights have it.
+  bool has_columns() const {
+    return a_.dims.size() == 2 && a_.strides[0] == 1 && a_.strides[1] != 1;
   }
 
   View row_major(int value, const View& view) {
@@ -82,15 +100,19 @@ class OperandReader {
     return lowering_.read_stored(value, row_major_strides(view.dims), view.type);
   }
 
-  // One matrix whose columns are dense, as gradients of weights have it: oneDNN's kernel for AVX2
-  // reads it as fast as rows, so that a copy is lost (a tenth of the time at 2048 x 1536 x 384). So
-  // does its kernel for AMX what is larger than the caches (GPT-2's step, whose scores of all words
-  // are copied in 22 ms else); smaller matrices take as long either way.
+  // Whether oneDNN reads columns where they lie. Its kernel for AVX2 reads them as fast as rows, so
+  // that a copy is lost (a tenth of the time at 2048 x 1536 x 384). Its kernel for AMX copies them
+  // for each block of columns of the result: fast for few of these where no other product would
+  // share a copy, and for what is larger than the caches (GPT-2's step, whose scores of all words
+  // are copied in 22 ms else).
   bool reads_columns() const {
-    constexpr int64_t kLarge = int64_t{16} << 20;
-    const bool has_columns = a_.dims.size() == 2 && a_.strides[0] == 1 && a_.strides[1] != 1;
-    const bool is_fast = !computes_in_bf16() || (computes_in_tiles() && a_.bytes() >= kLarge);
-    return has_columns && !made_.int8 && is_fast;
+    constexpr int64_t kLarge = int64_t{16} << 20, kFewRows = 128, kFewColumns = 768;
+    if (made_.int8 || !has_columns()) return false;
+    if (!computes_in_bf16()) return true;
+    if (!computes_in_tiles()) return false;
+    const bool is_small = a_.dims[0] <= kFewRows || b_.dims.back() <= kFewColumns;
+    const bool is_alone = lowering_.graph().value(product_.a).users.size() == 1;
+    return a_.bytes() >= kLarge || (is_on_tiles() && b_.dims.size() == 2 && is_small && is_alone);
   }
 
   Lowering& lowering_;
@@ -210,11 +232,13 @@ class Matmul {
 
   // oneDNN copies an `a` whose columns are dense into rows. With few columns in `b` this costs more
   // than the same product transposed, b' @ a', which copies b: gradients of values in attention
-  // take 0.8 of the time.
+  // take 0.8 of the time. One matrix in bf16 on tiles is read where it lies, or copied
+  // (OperandReader::reads_columns).
   bool is_faster_transposed() const {
     const size_t rank = c_dims_.size();
-    const bool is_alone =
-        epilogue_.nodes.empty() && product_.bias == kNone && !operands_.int8 && !operands_.packs_b;
+    const bool is_read = rank == 2 && computes_in_tiles() && operands_.b_type == ElementType::kBf16;
+    const bool is_alone = epilogue_.nodes.empty() && product_.bias == kNone && !operands_.int8 &&
+                          !operands_.packs_b && !operands_.packs_in_run && !is_read;
     return is_alone && c_dims_[rank - 2] > c_dims_[rank - 1] && a_strides_[rank - 1] != 1 &&
            b_strides_[rank - 1] == 1;
   }

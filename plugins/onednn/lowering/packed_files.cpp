@@ -117,10 +117,7 @@ std::vector<Found> files_in(const std::string& folder) {
 
 }  // namespace
 
-PackedFiles::PackedFiles(std::string folder,
-                         std::string fingerprint,
-                         int64_t most_bytes,
-                         Note note)
+PackedFiles::PackedFiles(std::string folder, std::string fingerprint, int64_t most_bytes, Note note)
     : folder_(std::move(folder)),
       fingerprint_(std::move(fingerprint)),
       most_bytes_(most_bytes),
@@ -133,8 +130,8 @@ std::string PackedFiles::default_folder() {
 
 PackedKey PackedFiles::key(const void* source, size_t source_bytes, std::string_view form) const {
   const XXH128_hash_t content = XXH3_128bits(source, source_bytes);
-  const std::string all = cat(fingerprint_, "\n", source_bytes, " ", content.low64, " ",
-                              content.high64, "\n", form);
+  const std::string all =
+      cat(fingerprint_, "\n", source_bytes, " ", content.low64, " ", content.high64, "\n", form);
   const XXH128_hash_t whole = XXH3_128bits(all.data(), all.size());
   return {whole.high64, whole.low64};
 }

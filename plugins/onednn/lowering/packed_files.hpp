@@ -2,9 +2,9 @@
 #pragma once
 // Packed weights on disk: a file for each constant in each form, which all processes of a user map,
 // so that a later process packs nothing and shares the memory of those that run. A file is written
-// under another name and renamed when it is whole; one that is damaged, of another CPU or of another
-// build is left out and written anew. Files that were not used for the longest time go when all
-// together exceed a limit. Thread-safe.
+// under another name and renamed when it is whole; one that is damaged, of another CPU or of
+// another build is left out and written anew. Files that were not used for the longest time go when
+// all together exceed a limit. Thread-safe.
 //
 //   PackedFiles files(folder, fingerprint(), most_bytes, note);
 //   const PackedKey key = files.key(source, source_bytes, form);

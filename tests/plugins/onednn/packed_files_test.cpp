@@ -33,7 +33,8 @@ class Files : public testing::Test {
   ~Files() override { fs::remove_all(folder_); }
 
   PackedFiles files(const std::string& fingerprint = "this CPU", int64_t most = kMost) {
-    return {folder_, fingerprint, most, [this](const std::string& what) { notes_.push_back(what); }};
+    return {folder_, fingerprint, most,
+            [this](const std::string& what) { notes_.push_back(what); }};
   }
   PackedKey key(const PackedFiles& of, const char* form = "rows") const {
     return of.key(source_.data(), source_.size() * sizeof(float), form);

@@ -72,6 +72,29 @@ constexpr Case kCases[] = {
   output twice = %twice
   output table = %table
   output kept = %kept)"},
+    // Few and many rows and columns: what is copied, packed or read in place on tiles differs.
+    {"GradientsOfWeights", R"(input %x: f32[40, 800]
+  input %few: f32[40, 100]
+  input %wide: f32[40, 800]
+  input %dy: f32[40, 300]
+  input %narrow: f32[40, 10]
+  %rx: f32[40, 800] = Tanh(%x) @n1
+  %rf: f32[40, 100] = Tanh(%few) @n2
+  %rw: f32[40, 800] = Tanh(%wide) @n3
+  %rd: f32[40, 300] = Tanh(%dy) @n4
+  %rn: f32[40, 10] = Tanh(%narrow) @n5
+  %tx: f32[800, 40] = Transpose(%rx) {perm = ints[1, 0]} @n6
+  %tf: f32[100, 40] = Transpose(%rf) {perm = ints[1, 0]} @n7
+  %packed: f32[800, 300] = MatMul(%tx, %rd) @n8
+  %copied: f32[800, 800] = MatMul(%tx, %rw) @n9
+  %thin: f32[800, 10] = MatMul(%tx, %rn) @n10
+  %low: f32[100, 800] = MatMul(%tf, %rw) @n11
+  %small: f32[100, 10] = MatMul(%tf, %rn) @n12
+  output packed = %packed
+  output copied = %copied
+  output thin = %thin
+  output low = %low
+  output small = %small)"},
     {"WeightsInBothDirections", R"(input %x: f32[130, 192]
   input %w: f32[192, 256]
   input %odd: f32[256, 75]
