@@ -87,7 +87,8 @@ class InParts {
     front.scale = site_.scale;
     if (site_.mask == kNone)
       return lowering_.add_step(softmax_step(site_.node, front, scores, scores, nullptr));
-    const View mask = part_of(lowering_.read_real(site_.mask), cut_, dims_.size(), part);
+    const View mask =
+        part_of(lowering_.read_row_major(site_.mask, ElementType::kF32), cut_, dims_.size(), part);
     lowering_.add_step(softmax_step(site_.node, front, scores, scores, &mask));
   }
 

@@ -93,8 +93,9 @@ class Match {
   bool is_over_last_axis(int softmax) const {
     const auto rank = static_cast<int64_t>(dims(found_.weights).size());
     const int64_t axis = graph_.node(softmax).integer("axis", -1);
+    const Value& weights = graph_.value(found_.weights);
     return (rank == 3 || rank == 4) && (axis == -1 || axis == rank - 1) &&
-           graph_.value(found_.weights).type == ElementType::kF32;
+           weights.type == ElementType::kF32 && weights.count() > 0;
   }
 
   // The number by which the node multiplies `value`.

@@ -119,6 +119,20 @@ TEST_F(AttentionGrad, TakesMasksAlong) {
   }
 }
 
+TEST_F(AttentionGrad, TakesMasksThatLieInAnotherOrder) {
+  const char* const masked = R"(  input %columns: f32[72, 40]
+  %mask: f32[40, 72] = Transpose(%columns) {perm = ints[1, 0]} @mask
+  %m: f32[$B, 40, 72] = Mul(%scores, %f) @scaled
+  %s: f32[$B, 40, 72] = Add(%m, %mask) @masked
+)";
+  const std::string text =
+      graph_of({kOperands, masked, kWeights, kContext, kOfWeights, kUnscaled, kOfQueries, kOfKeys});
+  EXPECT_EQ(count(text), 1);
+  EXPECT_EQ(count(text, "bf16", 0.05), 1);
+  without_ = {"attention gradient", "amx attention gradient"};
+  EXPECT_EQ(count(text), 1);
+}
+
 TEST_F(AttentionGrad, TakesEveryFormOfTheFactor) {
   const char* const divided = "  %s: f32[$B, 40, 72] = Div(%scores, %g) @scaled\n";
   const char* const by_quotient = "  %d: f32[$B, 40, 72] = Div(%ds, %g) @unscaled\n";
