@@ -55,7 +55,7 @@ void shapes_and_threads(const Subject& subject) {
     inputs.push_back({random_tensor(subject.session, TN_F32, {batch, 3}, random)});
     want.push_back(reference.run(inputs.back()));
   }
-  at_once(4, [&](size_t) {
+  beside_others(4, [&](size_t) {
     for (size_t i = 0; i < inputs.size(); ++i)
       same_numbers(plan.run(inputs[i])[0], want[i][0],
                    cat("four threads, several shapes: shape ", i), 1e-5);

@@ -68,6 +68,9 @@ inline void require(bool kept, const std::string& why) {
 }
 // body(i) on so many threads at once; the first failure is thrown when all have ended.
 void at_once(size_t n_threads, const std::function<void(size_t)>& body);
+// The same, again and again for so long that threads interrupt each other also where all CPUs are
+// busy: what they share shows.
+void beside_others(size_t n_threads, const std::function<void(size_t)>& body);
 // The host answers in the place of a function that the component's table lacks: that is no refusal
 // of the component's own, but the fault.
 void require_provided(const std::string& failure);

@@ -85,13 +85,16 @@ void follows_the_index(const Subject& subject, const Opened& set) {
 
 void from_many_threads(const Subject& subject, const Opened& set) {
   constexpr size_t kThreads = 4;
-  constexpr int kRounds = 16;
-  std::vector<uint64_t> index{samples_of(set) - 1, 0};
-  std::string want = bytes_of(batch(subject, set, index));
-  at_once(kThreads, [&](size_t) {
-    for (int round = 0; round < kRounds; ++round)
-      require(bytes_of(batch(subject, set, index)) == want,
-              "a batch beside others: expected the same bytes, got other ones");
+  const uint64_t n = samples_of(set);
+  std::vector<std::vector<uint64_t>> indices;
+  std::vector<std::string> want;
+  for (uint64_t i = 0; i < kThreads; ++i) {
+    indices.push_back({n - 1 - i % n, i % n});
+    want.push_back(bytes_of(batch(subject, set, indices.back())));
+  }
+  beside_others(kThreads, [&](size_t i) {
+    require(bytes_of(batch(subject, set, indices[i])) == want[i],
+            "a batch beside others: expected the same bytes, got other ones");
   });
 }
 

@@ -64,7 +64,7 @@ void check_schedule(Subject& subject, Report& report) {
   report.check("threads", [&] {
     cxx::Schedule schedule = made();
     std::vector<double> want = values(schedule, steps);
-    at_once(4, [&](size_t) {
+    beside_others(4, [&](size_t) {
       require(same_bits(values(schedule, steps), want),
               "asked from four threads at once: expected the same bits");
     });

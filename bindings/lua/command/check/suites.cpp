@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of suites, and what they share.
+#include <chrono>
 #include <cmath>
+#include <latch>
 #include <thread>
 #include <vector>
 
@@ -130,6 +132,18 @@ void at_once(size_t n_threads, const std::function<void(size_t)>& body) {
     thread.join();
   for (const std::string& failure : failures)
     require(failure.empty(), failure);
+}
+
+void beside_others(size_t n_threads, const std::function<void(size_t)>& body) {
+  constexpr std::chrono::milliseconds kLeast(50);
+  std::latch begun(static_cast<std::ptrdiff_t>(n_threads));
+  at_once(n_threads, [&](size_t i) {
+    begun.arrive_and_wait();
+    const auto end = std::chrono::steady_clock::now() + kLeast;
+    do
+      body(i);
+    while (std::chrono::steady_clock::now() < end);
+  });
 }
 
 void must_fail(tn_status* answer, const std::string& what) {
