@@ -2,8 +2,6 @@
 #pragma once
 // The gradient of attention (rewrites/attention_grads.hpp), by one kernel or in parts.
 
-#include <array>
-
 #include "choice.hpp"
 
 namespace tenon::onednn {

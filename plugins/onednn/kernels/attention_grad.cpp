@@ -2,6 +2,7 @@
 #include "attention_grad.h"
 
 #include "attention_panels.h"
+#include "prefetch.h"
 #include "scratch.h"
 
 namespace tenon::onednn::kernels {
@@ -52,7 +53,11 @@ class Worker {
     const int64_t outer = pair / args_.inner;
     const int64_t inner = pair % args_.inner;
     pack(outer, inner);
-    if (has_next) prefetch_pair(args_, (pair + 1) / args_.inner, (pair + 1) % args_.inner);
+    if (has_next) {
+      const int64_t next_outer = (pair + 1) / args_.inner, next_inner = (pair + 1) % args_.inner;
+      prefetch_pair(args_, next_outer, next_inner);
+      prefetch_rows(args_.dy, args_.dy_strides, next_outer, next_inner, args_.rows, args_.width);
+    }
     std::fill_n(memory_ + layout_.dk, layout_.pitch * layout_.depth, 0.0F);
     std::fill_n(memory_ + layout_.dv, layout_.pitch * layout_.width, 0.0F);
     for (int64_t row = 0; row < args_.rows; row += kAttentionGradRows)

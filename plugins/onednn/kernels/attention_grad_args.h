@@ -4,7 +4,6 @@
 // attention_grad.h and tile_attention_grad.h.
 
 #include "attention_args.h"
-#include "prefetch.h"
 
 namespace tenon::onednn::kernels {
 
@@ -32,18 +31,6 @@ struct AttentionGradArgs : AttentionGradSizes {
   const float* v = nullptr;
   const float* dy = nullptr;
 };
-
-// The operands of a pair into L2. Args: of either kernel.
-template <class Args>
-static inline void prefetch_pair(const Args& args, int64_t outer, int64_t inner) {
-  auto rows = [&](const auto* data, const AttentionStrides& s, int64_t n, int64_t columns) {
-    if (s.column == 1) prefetch_rows(data + outer * s.outer + inner * s.inner, s.row, n, columns);
-  };
-  rows(args.q, args.q_strides, args.rows, args.depth);
-  rows(args.k, args.k_strides, args.keys, args.depth);
-  rows(args.v, args.v_strides, args.keys, args.width);
-  rows(args.dy, args.dy_strides, args.rows, args.width);
-}
 
 constexpr int64_t kAttentionGradRows = 16;  // of q at most, at once
 

@@ -24,15 +24,6 @@ class Head {
         weights_(reinterpret_cast<uint16_t*>(memory + scratch.weights_at)),
         mask_(reinterpret_cast<float*>(memory + scratch.mask_at)) {}
 
-  void prefetch(int64_t outer, int64_t inner) const {
-    auto rows = [&](const uint16_t* data, const AttentionStrides& s, int64_t n, int64_t columns) {
-      if (s.column == 1) prefetch_rows(data + outer * s.outer + inner * s.inner, s.row, n, columns);
-    };
-    rows(args_.q, args_.q_strides, args_.rows, args_.depth);
-    rows(args_.k, args_.k_strides, args_.keys, args_.depth);
-    rows(args_.v, args_.v_strides, args_.keys, args_.width);
-  }
-
   void run(int64_t outer, int64_t inner) {
     auto at = [&](const auto* data, const AttentionStrides& strides) {
       return data + outer * strides.outer + inner * strides.inner;
@@ -184,7 +175,7 @@ void attention_unit(const TileAttentionArgs& args,
                     int64_t pair,
                     bool has_next) {
   Head head(args, scratch, memory);
-  if (has_next) head.prefetch((pair + 1) / args.inner, (pair + 1) % args.inner);
+  if (has_next) prefetch_pair(args, (pair + 1) / args.inner, (pair + 1) % args.inner);
   head.run(pair / args.inner, pair % args.inner);
 }
 

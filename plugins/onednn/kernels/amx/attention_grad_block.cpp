@@ -319,7 +319,11 @@ void attention_grad_unit(const TileAttentionGradArgs& args,
                          char* memory,
                          int64_t pair,
                          bool has_next) {
-  if (has_next) prefetch_pair(args, (pair + 1) / args.inner, (pair + 1) % args.inner);
+  if (has_next) {
+    const int64_t next_outer = (pair + 1) / args.inner, next_inner = (pair + 1) % args.inner;
+    prefetch_pair(args, next_outer, next_inner);
+    prefetch_rows(args.dy, args.dy_strides, next_outer, next_inner, args.rows, args.width);
+  }
   Head(args, scratch, memory, pair / args.inner, pair % args.inner).run();
 }
 
