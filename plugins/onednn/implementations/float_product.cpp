@@ -3,7 +3,6 @@
 
 #include "float_product.hpp"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -19,23 +18,11 @@ int64_t most_rows() {
   return best_level() == kernels::Level::kAvx512 ? 64 : 1024;
 }
 
-bool has_elementary_function(const GemmEpilogue& finish) {
-  using Kind = kernels::EpilogueOp::Kind;
-  return std::any_of(finish.ops.begin(), finish.ops.end(), [](const kernels::EpilogueOp& op) {
-    return op.kind == Kind::kSwish || op.kind == Kind::kSigmoid || op.kind == Kind::kTanh ||
-           op.kind == Kind::kGeluErf || op.kind == Kind::kGeluTanh;
-  });
-}
-
 // Empty: it is faster than oneDNN.
 std::string why_slower(const FloatStep& made) {
   if (made.step.args.m > most_rows())
     return "more than " + std::to_string(most_rows()) + " rows, for which oneDNN is faster";
-  // A GELU takes a tenth of the time of MiniLM's products (bench_onednn_float); oneDNN's is
-  // shorter.
-  const bool has_slow_ending =
-      best_level() == kernels::Level::kAvx512 && has_elementary_function(made.finish);
-  return has_slow_ending ? "oneDNN is faster at the activation behind it" : "";
+  return "";
 }
 
 }  // namespace
