@@ -198,6 +198,14 @@ std::string Assignment::refuse_compute(const Decision& one, const Choices& choic
   return why;
 }
 
+bool all_finite(const DLTensor& tensor) {
+  const float* data = data_of<float>(tensor);
+  int64_t n_others = 0;  // counted without a way out, so that it runs on vectors
+  for (int64_t i = 0, n = element_count(tensor); i < n; ++i)
+    n_others += !(std::abs(data[i]) <= std::numeric_limits<float>::max());
+  return n_others == 0;
+}
+
 std::string Assignment::refuse_product(Node node,
                                        const Product& product,
                                        const Choices& choices) const {
@@ -216,11 +224,7 @@ std::string Assignment::refuse_product(Node node,
   if (is_stack(node, product, static_cast<size_t>(tensor.ndim)) || product.axis >= tensor.ndim)
     return cat("weight of rank ", tensor.ndim);
   if (element_count(tensor) == 0) return "empty weight";
-  const float* data = data_of<float>(tensor);
-  for (int64_t i = 0; i < element_count(tensor); ++i)
-    if (!(std::abs(data[i]) <= std::numeric_limits<float>::max()))
-      return "its weight has numbers that are not finite";
-  return "";
+  return all_finite(tensor) ? "" : "its weight has numbers that are not finite";
 }
 
 std::string Assignment::refuse_joiner(const Decision& one) const {

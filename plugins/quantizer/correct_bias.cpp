@@ -14,6 +14,7 @@
 
 #include "calibration.hpp"
 #include "calibration_options.hpp"
+#include "channels.hpp"
 #include "layer_bias.hpp"
 #include "repair_pass.hpp"
 #include "role.hpp"
@@ -26,35 +27,6 @@ namespace {
 int64_t channel_axis(Node node, const Product& product, int64_t rank) {
   Type weight = product.weight_of(node).type();
   return weight.rank() > 2 ? 1 : rank - 1;
-}
-
-// sums[c] += what `sign` times the entries of channel c add up to, but those of padding; the number
-// of entries of each.
-int64_t add_means(
-    const DLTensor& t, int64_t axis, double sign, PaddingMask* mask, std::vector<double>* sums) {
-  int64_t channels = t.shape[axis], inner = 1;
-  for (int64_t d = axis + 1; d < t.ndim; ++d)
-    inner *= t.shape[d];
-  int64_t outer = channels > 0 && inner > 0 ? element_count(t) / channels / inner : 0;
-  const float* data = data_of<const float>(t);
-  const std::vector<int64_t> counting = mask->among(t, outer);
-  for (int64_t o : counting)
-    for (int64_t c = 0; c < channels; ++c) {
-      double sum = 0;
-      for (int64_t i = 0; i < inner; ++i)
-        sum += static_cast<double>(data[(o * channels + c) * inner + i]);
-      (*sums)[static_cast<size_t>(c)] += sign * sum;
-    }
-  return static_cast<int64_t>(counting.size()) * inner;
-}
-
-void shift_channels(const DLTensor& t, int64_t axis, const std::vector<double>& by) {
-  int64_t channels = t.shape[axis], inner = 1;
-  for (int64_t d = axis + 1; d < t.ndim; ++d)
-    inner *= t.shape[d];
-  float* data = data_of<float>(t);
-  for (int64_t k = 0, n = element_count(t); k < n; ++k)
-    data[k] += static_cast<float>(by[static_cast<size_t>(k / inner % channels)]);
 }
 
 class CorrectBias : private RepairPass {
@@ -102,8 +74,9 @@ class CorrectBias : private RepairPass {
         continue;
       }
       TN_CHECK(shift_bias(edit, bias, &shift).in(nodes[i].name()));
+      const std::vector<float> by(shift.begin(), shift.end());
       for (uint64_t b = 0; b < small.batches(); ++b)
-        shift_channels(small.at(bias.result, b).dl(), axis, shift);
+        shift_channels(ctx_, ByChannel::of(small.at(bias.result, b).dl(), axis), by);
       corrected.push_back({{"node", nodes[i].name()}, {"largest", largest_of(shift)}});
     }
     if (corrected.empty() && left.empty())
@@ -160,8 +133,11 @@ class CorrectBias : private RepairPass {
       if (axis < 0 || axis >= x.ndim) return std::vector<double>();
       if (x.shape[axis] != bias.numbers.type().dims[0]) return std::vector<double>();
       sums.resize(static_cast<size_t>(x.shape[axis]));
-      entries += add_means(y, axis, 1, &masks_[b], &sums);
-      add_means(x, axis, -1, &masks_[b], &sums);
+      const ByChannel right = ByChannel::of(y, axis), rounded = ByChannel::of(x, axis);
+      const std::vector<int64_t> counting = masks_[b].among(y, right.outer);
+      add_channel_sums(ctx_, right, counting, 1, &sums);
+      add_channel_sums(ctx_, rounded, counting, -1, &sums);
+      entries += static_cast<int64_t>(counting.size()) * right.inner;
     }
     for (double& sum : sums) {
       sum /= static_cast<double>(std::max<int64_t>(entries, 1));

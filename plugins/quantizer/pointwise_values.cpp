@@ -44,7 +44,7 @@ Result<Tensor> values_at(tn_ctx* ctx,
   DenseView given(TN_F32, shape, numbers.data());
   std::vector<DLTensor> inputs{*given};
   TN_CHECK(plan.run(inputs));
-  return Tensor::copy_of(ctx, plan[0].dl());
+  return plan.take(0);
 }
 
 }  // namespace tenon::quantizer

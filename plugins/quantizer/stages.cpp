@@ -103,10 +103,8 @@ Status Stages::run(const Piece& piece, const Cancel& cancel) {
     for (Value v : piece.read)
       if (v.producer()) given.push_back(live_.at(v.id)[b].dl());
     TN_CHECK(plan.run(given, cancel.raw()));
-    for (size_t i = 0; i < piece.results.size(); ++i) {
-      TN_TRY(copy, Tensor::copy_of(ctx_, plan[i].dl()));
-      live_[piece.results[i].id].push_back(copy);
-    }
+    for (size_t i = 0; i < piece.results.size(); ++i)
+      live_[piece.results[i].id].push_back(plan.take(i));
   }
   return {};
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "tenon/sdk/alike.hpp"
@@ -42,8 +40,7 @@ bool is_storable(Value value, int64_t axis) {
   DLTensor tensor = value.constant().dl();
   if (tensor.ndim < 2 || axis >= tensor.ndim || element_count(tensor) < kLeastElements)
     return false;
-  const float* data = data_of<float>(tensor);
-  return std::all_of(data, data + element_count(tensor), [](float x) { return std::isfinite(x); });
+  return all_finite(tensor);
 }
 
 namespace {

@@ -186,9 +186,10 @@ int main(int count, char** words) {
   const Level level = is_avx2 ? Level::kAvx2 : best_level();
   if (!tenon::onednn::team::why_not_on_team().empty()) return 1;
   const tenon::onednn::team::Hold team(threads);
-  std::printf("%s, %d threads; ms: ours, oneDNN and its ratio; ours in GFLOP/s and GB/s of weights; "
+  std::printf(
+      "%s, %d threads; ms: ours, oneDNN and its ratio; ours in GFLOP/s and GB/s of weights; "
       "oneDNN's making\n",
-              level_name(level), threads);
+      level_name(level), threads);
   const std::span<const Shape> shapes =
       is_cold ? std::span<const Shape>(kColdShapes) : std::span<const Shape>(kShapes);
   for (const Shape& shape : shapes)

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -33,12 +34,13 @@ class Buffers {
   }
   const Tensor& operator[](size_t i) const { return tensors_[i]; }
   bool is_given(size_t i) const { return is_given_[i]; }
+  Tensor take(size_t i) { return std::exchange(tensors_[i], {}); }  // the next run makes another
 
  private:
   static tn_status* get(void* self, uint64_t i, const DLTensor* proto, DLTensor* out) {
-    return guard([&] { return static_cast<Buffers*>(self)->take(i, *proto, out); });
+    return guard([&] { return static_cast<Buffers*>(self)->give(i, *proto, out); });
   }
-  Status take(uint64_t i, const DLTensor& proto, DLTensor* out) {
+  Status give(uint64_t i, const DLTensor& proto, DLTensor* out) {
     if (i >= tensors_.size()) return {TN_OUT_OF_RANGE, cat("result ", i, " of ", tensors_.size())};
     if (!fits(tensors_[i], proto)) {
       TN_TRY(made, Tensor::zeros(ctx_, dtype_of(proto), shape_of(proto)));
@@ -101,6 +103,7 @@ class Plan {
   size_t n_outputs() const { return n_outputs_; }  // those of states stay with the plan
   // Result i of the latest run; it lives until the next one.
   const Tensor& operator[](size_t i) const { return (*results_)[i]; }
+  Tensor take(size_t i) { return results_->take(i); }  // the same, to be kept
 
   Status run(std::span<const DLTensor> inputs, const tn_cancel* cancel = nullptr) {
     inputs_.clear();
