@@ -88,8 +88,7 @@ Status run_op(tn_ctx* ctx,
               const tn_cancel* cancel) {
   Ref<tn_graph> graph = Ref<tn_graph>::take(new_graph(ctx, std::make_shared<const Tables>()));
   {
-    TN_TRY(begun, begin_edit(graph.get()));
-    std::unique_ptr<tn_edit> edit(begun);
+    TN_TRY(edit, begin_edit(graph.get()));
     TN_CHECK(build(*edit, op, asked));
   }
   TN_TRY(plan, make_plan(ctx, graph.get(), nullptr, 0, ""));

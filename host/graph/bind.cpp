@@ -73,8 +73,7 @@ Result<tn_graph*> bind_types(const tn_graph& graph, const std::vector<TypeRef>& 
     for (size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i]) TN_CHECK(match(*t.values.find(t.inputs[i]), *inputs[i], names, symbols));
   auto out = Ref<tn_graph>::take(clone(graph));
-  TN_TRY(begun, begin_edit(out.get()));
-  std::unique_ptr<tn_edit> edit(begun);
+  TN_TRY(edit, begin_edit(out.get()));
   for (size_t i = 0; i < t.inputs.size(); ++i) {
     const TypeRef& type = inputs[i] ? inputs[i] : t.values.find(t.inputs[i])->type;
     edit->retype(t.inputs[i], substitute(type, lookup(symbols)));

@@ -9,7 +9,7 @@ using namespace tenon::host;
 
 namespace tenon::host {
 
-Result<tn_edit*> begin_edit(tn_graph* graph) {
+Result<std::unique_ptr<tn_edit>> begin_edit(tn_graph* graph) {
   if (graph->frozen)
     return Status(TN_FAILED_PRECONDITION,
                   "begin: this graph is read-only (a body, or a view of an edit): edit a clone and "
@@ -23,7 +23,7 @@ Result<tn_edit*> begin_edit(tn_graph* graph) {
   }
   ++graph->edits;
   try {
-    return new tn_edit(graph);
+    return std::make_unique<tn_edit>(graph);
   } catch (...) {
     graph->in_edit = false;
     throw;
@@ -236,13 +236,10 @@ Status tn_edit::set_note(uint64_t id, std::string_view key, const tn_any& value)
     TN_TRY(made, own(value, cat("note ", key)));
     owned = made;
   }
-  NamedAnys* notes = &tables_->notes;
-  if (id >> 63) {
-    notes = &tables_->values.edit(id)->notes;
-  } else if (id != 0) {
-    notes = &tables_->nodes.edit(id)->notes;
-  }
-  if (AnyRef before = assign(*notes, key, std::move(owned))) retire(before);
+  NamedAnys& notes = id == 0    ? tables_->notes
+                     : id >> 63 ? tables_->values.edit(id)->notes
+                                : tables_->nodes.edit(id)->notes;
+  if (AnyRef before = assign(notes, key, std::move(owned))) retire(before);
   if (id == 0 && key.starts_with(kVersionNote)) touch_all();  // other rows, other types
   return {};
 }

@@ -26,7 +26,7 @@ struct NodeSpec {
   NamedAnys attrs;
 };
 
-Result<tn_edit*> begin_edit(tn_graph* graph);
+Result<std::unique_ptr<tn_edit>> begin_edit(tn_graph* graph);
 const tn_host_graph_edit* edit_service();
 
 }  // namespace tenon::host

@@ -164,8 +164,7 @@ tn_edit::Result<std::vector<TypeRef>> tn_edit::infer_by_body(tn_node_id id,
     return invalid(cat("expected at most ", formal.size(), " inputs, got ", node.inputs.size()));
   auto copy = Ref<tn_graph>::take(clone(*called.body));
   copy->frozen = false;
-  TN_TRY(begun, begin_edit(copy.get()));
-  std::unique_ptr<tn_edit> inner(begun);
+  TN_TRY(inner, begin_edit(copy.get()));
   inner->outer_ = this;
   inner->touch_all();
   for (size_t i = 0; i < node.inputs.size(); ++i) {

@@ -253,8 +253,7 @@ Result<tn_graph*> extract(const tn_graph& graph,
                           uint64_t n,
                           bool with_notes) {
   auto out = Ref<tn_graph>::take(new_graph(graph.ctx, std::make_shared<const Tables>()));
-  TN_TRY(begun, begin_edit(out.get()));
-  std::unique_ptr<tn_edit> edit(begun);
+  TN_TRY(edit, begin_edit(out.get()));
   Extraction part{*graph.tables, {nodes, nodes + n}, *edit};
   for (tn_node_id id : std::span(nodes, n))
     if (!graph.tables->nodes.find(id)) return stale_node(id);

@@ -85,8 +85,7 @@ Status check_attributes(const Checked& c) {  // V4
 Status check_inference(const Checked& c) {  // V5
   auto copy = Ref<tn_graph>::take(clone(c.graph));
   copy->frozen = false;
-  TN_TRY(begun, begin_edit(copy.get()));
-  std::unique_ptr<tn_edit> edit(begun);
+  TN_TRY(edit, begin_edit(copy.get()));
   for (tn_node_id id : c.t.order) {
     TN_CHECK(edit->infer(id));
     for (tn_value_id output : c.t.nodes.find(id)->outputs) {
@@ -181,18 +180,17 @@ Status check_functions(const Checked& c) {  // V9
   return {};
 }
 
-Status check_size(const Checked& c, tn_value_id id) {
-  const Value& value = *c.value(id);
-  if (size_of(*value.type)) return {};
-  return invalid(cat("value ", *value.name, ": ", type_text(*value.type), ": its size overflows"));
-}
-
 Status check_sizes(const Checked& c) {  // V10
+  auto check = [&](const Value& value) -> Status {
+    if (size_of(*value.type)) return {};
+    return invalid(
+        cat("value ", *value.name, ": ", type_text(*value.type), ": its size overflows"));
+  };
   for (tn_value_id id : c.t.inputs)
-    TN_CHECK(check_size(c, id));
+    TN_CHECK(check(*c.value(id)));
   for (tn_node_id id : c.t.order)
     for (tn_value_id output : c.t.nodes.find(id)->outputs)
-      TN_CHECK(check_size(c, output));
+      TN_CHECK(check(*c.value(output)));
   return {};
 }
 

@@ -110,16 +110,11 @@ class Builder {
   }
 
   Status add_inputs() {
-    uint64_t given = 0;
-    for (uint64_t i = 0, n = g().count(out_->graph.get(), TN_LIST_INPUTS); i < n; ++i) {
-      tn_value_id value = g().value_at(out_->graph.get(), TN_LIST_INPUTS, i, 0);
-      int slot = new_slot(value, kCpuSpace);
-      int64_t state = state_of(out_->graph.get(), value, 0);
-      if (state >= 0) {
-        out_->slots[slot].state = state;
-      } else {
-        out_->slots[slot].input = static_cast<int64_t>(given++);
-      }
+    int64_t given = 0;
+    for (tn_value_id value : tables().inputs) {
+      Slot& slot = out_->slots[new_slot(value, kCpuSpace)];
+      slot.state = state_of(out_->graph.get(), value, 0);
+      if (slot.state < 0) slot.input = given++;
     }
     return {};
   }
@@ -168,27 +163,19 @@ class Builder {
     step.kind = StepKind::kControl;
     step.node = partition.nodes[0];
     step.row = op_service()->of(out_->graph.get(), step.node);
-    step.names.emplace_back(view(g().node_name(out_->graph.get(), step.node)));
-    step.label = step.names[0];
-    for (uint64_t i = 0, n = g().attr_count(out_->graph.get(), step.node); i < n; ++i) {
-      tn_str name = g().attr_name(out_->graph.get(), step.node, i);
-      tn_any any{};
-      TN_CHECK(Status(g().attr(out_->graph.get(), step.node, name, &any)));
-      if (any.tag != TN_ANY_GRAPH) continue;
-      TN_TRY(body, make_plan(plan_->ctx, static_cast<const tn_graph*>(any.v.p), nullptr, 0,
-                             plan_->options_text));
-      step.bodies.emplace_back(view(name), body);
+    const Node& node = *tables().nodes.find(step.node);
+    step.names = {*node.name};
+    step.label = *node.name;
+    for (const NamedAny& attr : node.attrs) {
+      const tn_graph* body = graph_in(attr.value->get());
+      if (!body) continue;
+      TN_TRY(plan, make_plan(plan_->ctx, body, nullptr, 0, plan_->options_text));
+      step.bodies.emplace_back(attr.name, plan);
     }
-    for (uint64_t i = 0, n = g().io_count(out_->graph.get(), step.node, TN_LIST_INPUTS); i < n;
-         ++i) {
-      tn_value_id value = g().io_at(out_->graph.get(), step.node, TN_LIST_INPUTS, i);
+    for (tn_value_id value : node.inputs)
       step.in.push_back(value ? slot_at(value, kCpuSpace) : -1);
-    }
-    for (uint64_t i = 0, n = g().io_count(out_->graph.get(), step.node, TN_LIST_OUTPUTS); i < n;
-         ++i) {
-      step.out.push_back(
-          new_slot(g().io_at(out_->graph.get(), step.node, TN_LIST_OUTPUTS, i), kCpuSpace));
-    }
+    for (tn_value_id value : node.outputs)
+      step.out.push_back(new_slot(value, kCpuSpace));
     add_step(std::move(step));
     return {};
   }
@@ -196,19 +183,16 @@ class Builder {
   // The first mention of a value as an output, when a step makes it on the CPU, is written straight
   // into the caller's memory; what remains is copied at the end of the run.
   Status add_outputs() {
-    const tn_graph* graph = out_->graph.get();
-    for (uint64_t i = 0, n = g().count(graph, TN_LIST_OUTPUTS); i < n; ++i) {
-      tn_value_id value = g().value_at(graph, TN_LIST_OUTPUTS, i, 0);
-      if (is_state(graph, value, 1)) continue;
-      int slot = slot_at(value, kCpuSpace);
+    for (const Output& output : tables().outputs) {
+      if (is_state(out_->graph.get(), output.value, 1)) continue;
+      int slot = slot_at(output.value, kCpuSpace);
       Slot& s = out_->slots[slot];
-      if (s.output < 0 && s.input < 0 && s.state < 0 && !s.constant) {
+      if (s.output < 0 && s.input < 0 && s.state < 0 && !s.constant)
         s.output = static_cast<int64_t>(out_->outputs.size());
-      }
       out_->outputs.push_back(slot);
     }
-    for (uint64_t i = 0, n = g().count(graph, TN_LIST_STATES); i < n; ++i) {
-      tn_value_id value = g().value_at(graph, TN_LIST_STATES, i, 1);
+    for (size_t i = 0; i < tables().states.size(); ++i) {
+      tn_value_id value = tables().states[i].second;
       auto kept = kept_.find(value);
       bool is_kept = kept != kept_.end();
       out_->state_keepers.push_back(is_kept ? kept->second : kCpuSpace);
@@ -216,9 +200,7 @@ class Builder {
       if (is_kept) continue;
       Slot& s = out_->slots[out_->state_results.back()];
       s.last_step = out_->steps.size();  // read when the run ends
-      bool is_made = s.space == kCpuSpace && s.is_static && s.input < 0 && s.output < 0 &&
-                     s.state < 0 && s.next_state < 0 && !s.constant;
-      if (is_made) s.next_state = static_cast<int64_t>(i);
+      if (s.is_intermediate()) s.next_state = static_cast<int64_t>(i);
     }
     return {};
   }
@@ -227,10 +209,7 @@ class Builder {
     std::vector<ArenaBlock> blocks;
     std::vector<Slot*> owners;
     for (Slot& slot : out_->slots) {
-      bool intermediate = slot.space == kCpuSpace && slot.is_static && slot.input < 0 &&
-                          slot.output < 0 && slot.state < 0 && slot.next_state < 0 &&
-                          !slot.constant;
-      if (!intermediate) continue;
+      if (!slot.is_intermediate()) continue;
       blocks.push_back({slot.bytes, slot.first_step, slot.last_step, 0});
       owners.push_back(&slot);
     }
@@ -240,6 +219,8 @@ class Builder {
       owners[i]->offset = int64_t(blocks[i].offset);
     return {};
   }
+
+  const Tables& tables() const { return *out_->graph->tables; }
 
   struct KeyHash {
     size_t operator()(const std::pair<tn_value_id, int>& key) const {

@@ -159,8 +159,7 @@ void warn_of_contradictions(tn_plan* plan, const tn_graph& bound) {
 }
 
 Status forget_declared_sizes(tn_graph* graph) {
-  TN_TRY(begun, begin_edit(graph));
-  std::unique_ptr<tn_edit> edit(begun);
+  TN_TRY(edit, begin_edit(graph));
   edit->forget_declared_sizes();
   return edit->commit();
 }

@@ -16,8 +16,7 @@ using Pieces = decltype(OpenedGraph::pieces);
 
 // Each of the nodes by its pieces, in a try: nodes that cannot be taken apart stay.
 Result<Pieces> take_nodes_apart(tn_graph* graph, const std::vector<tn_node_id>& nodes) {
-  TN_TRY(begun, begin_edit(graph));
-  std::unique_ptr<tn_edit> edit(begun);
+  TN_TRY(edit, begin_edit(graph));
   edit->share_integers();
   const std::vector<tn_node_id>& order = edit->tables().order;
   std::unordered_set<tn_node_id> known(order.begin(), order.end());

@@ -83,6 +83,12 @@ struct Slot {
   int64_t next_state = -1;  // written into the second buffer of this state
   Ref<tn_tensor> constant;
   size_t first_step = 0, last_step = 0;
+
+  // Nobody else's memory: of known size, made and read by steps on the CPU.
+  bool is_intermediate() const {
+    return space == kCpuSpace && is_static && !constant && input < 0 && output < 0 && state < 0 &&
+           next_state < 0;
+  }
 };
 
 enum class StepKind { kPartition, kControl, kCopy };

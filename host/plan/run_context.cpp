@@ -16,23 +16,18 @@ Status no_memory(uint64_t bytes, std::string_view what) {
 }
 
 // Which value takes most, and the node that makes it.
-std::string largest_value(const tn_graph* graph) {
-  const tn_host_graph& g = *graph_service();
+std::string largest_value(const tn_graph& graph) {
   uint64_t most = 0;
   std::string out;
-  for (uint64_t n = 0, count = g.count(graph, TN_LIST_NODES); n < count; ++n) {
-    tn_node_id node = g.node_at(graph, n);
-    for (uint64_t i = 0, m = g.io_count(graph, node, TN_LIST_OUTPUTS); i < m; ++i) {
-      tn_value_id value = g.io_at(graph, node, TN_LIST_OUTPUTS, i);
-      tn_type type{};
-      type.struct_size = sizeof type;
-      if (!value || !Status(g.value_type(graph, value, &type)).ok()) continue;
-      if (type.rank == TN_RANK_UNKNOWN) continue;
-      Result<uint64_t> bytes = dense_bytes(type.dtype, {type.dims, type.rank});
+  for (tn_node_id id : graph.tables->order) {
+    const Node& node = *graph.tables->nodes.find(id);
+    for (tn_value_id output : node.outputs) {
+      const Value* value = graph.tables->values.find(output);
+      if (!value || value->type->rank == TN_RANK_UNKNOWN) continue;
+      Result<uint64_t> bytes = dense_bytes(value->type->dtype, value->type->dims);
       if (!bytes.ok() || *bytes <= most) continue;
       most = *bytes;
-      out = cat("node ", view(g.node_name(graph, node)), " makes value ",
-                view(g.value_name(graph, value)), " of ", most, " bytes");
+      out = cat("node ", *node.name, " makes value ", *value->name, " of ", most, " bytes");
     }
   }
   return out;
@@ -106,8 +101,8 @@ Status RunContext::begin() {
   if (bytes == 0) return {};
   memory = compiled->plan->kept->memory.take(bytes);
   if (!memory.data)
-    return no_memory(bytes,
-                     cat("the plan's arena and workspace: ", largest_value(compiled->graph.get())));
+    return no_memory(
+        bytes, cat("the plan's arena and workspace: ", largest_value(*compiled->graph.get())));
   workspace = memory.data + before_workspace;
   if (arena == memory.data) return {};
   arena = memory.data;

@@ -96,19 +96,15 @@ void States::begin_run(Compiled& compiled) {
 }
 
 Status make_states(tn_plan* plan) {
-  const tn_host_graph& g = *graph_service();
+  const Tables& tables = *plan->graph->tables;
   std::vector<State> wanted;
-  for (uint64_t s = 0, n = g.count(plan->graph.get(), TN_LIST_STATES); s < n; ++s) {
-    tn_value_id value = g.value_at(plan->graph.get(), TN_LIST_STATES, s, 0);
-    tn_type type{};
-    type.struct_size = sizeof type;
-    TN_CHECK(Status(g.value_type(plan->graph.get(), value, &type)));
-    std::string name(view(g.value_name(plan->graph.get(), value)));
+  for (auto [input, next] : tables.states) {
+    const Value& value = *tables.values.find(input);
+    const Type& type = *value.type;
     if (type.rank == TN_RANK_UNKNOWN ||
-        std::count_if(type.dims, type.dims + type.rank, [](int64_t d) { return d < 0; })) {
-      return invalid(cat("state ", name, ": expected a known shape"));
-    }
-    wanted.push_back({std::move(name), type.dtype, {type.dims, type.dims + type.rank}});
+        std::ranges::any_of(type.dims, [](int64_t dim) { return dim < 0; }))
+      return invalid(cat("state ", *value.name, ": expected a known shape"));
+    wanted.push_back({*value.name, type.dtype, type.dims});
   }
   TN_TRY(states, plan->kept->join(std::move(wanted)));
   plan->states = std::move(states);

@@ -120,6 +120,12 @@ class Texts {
 
 }  // namespace
 
+const ComponentText* PluginText::find(std::string_view role, std::string_view of_id) const {
+  for (const ComponentText& c : components)
+    if (c.role == role && c.id == of_id) return &c;
+  return nullptr;
+}
+
 Result<PluginText> parse_description(std::string_view section) {
   PluginText plugin;
   Texts texts(section);

@@ -28,6 +28,8 @@ struct PluginText {
   std::string license;
   std::string url;
   std::vector<ComponentText> components;
+
+  const ComponentText* find(std::string_view role, std::string_view of_id) const;  // or NULL
 };
 
 Result<PluginText> read_description(const std::filesystem::path& file);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Components of a role, and for a file, from descriptions alone.
-#include <algorithm>
-#include <cctype>
 #include <filesystem>
+
+#include <boost/algorithm/string/predicate.hpp>
 
 #include "registry/registry.hpp"
 #include "schemas/kept.hpp"
@@ -19,16 +19,6 @@ std::vector<std::string> extensions_of(const ComponentText& text) {
   return found;
 }
 
-bool ends_with_any_case(std::string_view text, std::string_view end) {
-  auto same = [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) ==
-           std::tolower(static_cast<unsigned char>(b));
-  };
-  return text.size() >= end.size() &&
-         std::equal(end.begin(), end.end(), text.end() - static_cast<std::ptrdiff_t>(end.size()),
-                    same);
-}
-
 }  // namespace
 
 std::vector<const ComponentText*> Registry::described(std::string_view role) {
@@ -43,9 +33,6 @@ std::vector<const ComponentText*> Registry::described(std::string_view role) {
 }
 
 Result<std::string> Registry::for_file(std::string_view role, std::string_view path) {
-  std::lock_guard hold(lock_);
-  scan();
-  warn_of_quarantine(role);
   // A folder is known by its last slash, also where the caller left it out; by its own ending
   // first.
   std::error_code ignored;
@@ -54,16 +41,13 @@ Result<std::string> Registry::for_file(std::string_view role, std::string_view p
   std::string best;
   size_t longest = 0;
   std::string known;
-  for (const Candidate& c : candidates_) {
-    for (const ComponentText& t : c.text.components) {
-      if (!usable(c) || t.role != role) continue;
-      for (const std::string& extension : extensions_of(t)) {
-        known += cat(known.empty() ? "" : ", ", extension);
-        bool fits = ends_with_any_case(path, extension) || ends_with_any_case(folder, extension);
-        if (extension.size() <= longest || !fits) continue;
-        best = t.id;
-        longest = extension.size();
-      }
+  for (const ComponentText* t : described(role)) {
+    for (const std::string& extension : extensions_of(*t)) {
+      known += cat(known.empty() ? "" : ", ", extension);
+      bool fits = boost::iends_with(path, extension) || boost::iends_with(folder, extension);
+      if (extension.size() <= longest || !fits) continue;
+      best = t->id;
+      longest = extension.size();
     }
   }
   if (!best.empty()) return best;

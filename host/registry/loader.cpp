@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry/loader.hpp"
 
-#include <algorithm>
 #include <cstddef>
 
 #include <dlfcn.h>
@@ -91,11 +90,8 @@ Status adopt_components(const tn_plugin& plugin, const PluginText& said, Plugin&
     TN_TRY(c, adopt_struct(what, plugin.components[i], kLeastComponent));
     into.components.push_back(c);
     std::string name = cat(what, " ", view(c.id));
-    auto match = [&c](const ComponentText& t) {
-      return t.role == view(c.role) && t.id == view(c.id);
-    };
-    auto text = std::find_if(said.components.begin(), said.components.end(), match);
-    if (text == said.components.end())
+    const ComponentText* text = said.find(view(c.role), view(c.id));
+    if (!text)
       return refused(cat(name, " of role ", view(c.role), " is missing in its description"));
     TN_CHECK(same(cat(name, " version"), c.version, text->version));
     TN_CHECK(same(cat(name, " summary"), c.summary, text->summary));

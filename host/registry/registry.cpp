@@ -120,7 +120,8 @@ Status Registry::load(Candidate& c) {
   });
   rooms().crashes.forget(c.crashes);  // it did not crash this time
   c.loading = false;
-  if (failed.ok()) failed = add_rows(c);
+  for (size_t i = 0; failed.ok() && i < c.plugin->components.size(); ++i)
+    if (view(c.plugin->components[i].role) == kOps) failed = add_rows(c, c.plugin->components[i]);
   if (failed.ok()) return {};
   take_back(c);
   c.refused = failed.text();
@@ -137,13 +138,7 @@ void Registry::take_back(Candidate& c) {
   c.failed = std::move(c.plugin);
 }
 
-Status Registry::add_rows(Candidate& c) {
-  for (const tn_component& component : c.plugin->components)
-    if (view(component.role) == kOps) TN_CHECK(add_rows_of(c, component));
-  return {};
-}
-
-Status Registry::add_rows_of(Candidate& c, const tn_component& component) {
+Status Registry::add_rows(Candidate& c, const tn_component& component) {
   const tn_plugin& plugin = c.plugin->table;
   std::string id(view(component.id));
   void* self = nullptr;
@@ -191,17 +186,14 @@ Result<Registry::Found> Registry::find(std::string_view role, std::string_view i
   std::lock_guard hold(lock_);
   scan();
   for (Candidate& c : candidates_) {
-    if (!usable(c)) continue;
-    for (const ComponentText& t : c.text.components) {
-      if (t.role != role || t.id != id) continue;
-      TN_CHECK(load(c));
-      const tn_component* component = c.plugin->find(role, id);
-      if ((component->flags & TN_COMP_DRAFT) && !config_.drafts)
-        return Status{TN_FAILED_PRECONDITION,
-                      cat("component ", id, " of role ", role,
-                          " is a draft and may change: enable drafts to use it")};
-      return Found{c.plugin.get(), component};
-    }
+    if (!usable(c) || !c.text.find(role, id)) continue;
+    TN_CHECK(load(c));
+    const tn_component* component = c.plugin->find(role, id);
+    if ((component->flags & TN_COMP_DRAFT) && !config_.drafts)
+      return Status{TN_FAILED_PRECONDITION,
+                    cat("component ", id, " of role ", role,
+                        " is a draft and may change: enable drafts to use it")};
+    return Found{c.plugin.get(), component};
   }
   return no_component(role, id);
 }

@@ -74,9 +74,8 @@ class Registry {
   void warn_of_quarantine(std::string_view role);
   Candidate& add(const std::filesystem::path& file, size_t folder);
   Status load(Candidate& candidate);
-  Status add_rows(Candidate& candidate);
   void take_back(Candidate& candidate);
-  Status add_rows_of(Candidate& candidate, const tn_component& component);
+  Status add_rows(Candidate& candidate, const tn_component& component);
   Status no_component(std::string_view role, std::string_view id);
 
   Session* session_;

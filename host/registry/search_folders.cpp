@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ranges>
 #include <string_view>
 
 #include <dlfcn.h>
@@ -63,12 +64,9 @@ std::vector<SearchFolder> search_folders(const RegistryConfig& config) {
   for (const std::string& folder : config.plugin_path)
     add(folder, "config", ignored);
   if (ignored.empty() && privileged()) ignored = "the process is privileged";
-  std::string paths = variable("TENON_PLUGIN_PATH");
-  for (size_t at = 0; at < paths.size();) {
-    size_t end = std::min(paths.find(':', at), paths.size());
-    add(paths.substr(at, end - at), "TENON_PLUGIN_PATH", ignored);
-    at = end + 1;
-  }
+  const std::string paths = variable("TENON_PLUGIN_PATH");
+  for (auto path : std::views::split(paths, ':'))
+    add(fs::path(path.begin(), path.end()), "TENON_PLUGIN_PATH", ignored);
   fs::path user = user_folder("XDG_DATA_HOME", ".local/share");
   if (!user.empty()) add(user / "plugins", "user", ignored);
   add(builtin_folder(), "built-in", "");

@@ -30,28 +30,29 @@ void Arguments::any(const tn_any& any, const char* name) {
   }
 }
 
-tn_status* Arguments::refused() const {
-  std::string where = cat(function_, ": argument ", name_, ": ");
+std::string Arguments::why() const {
   switch (fault_) {
     case Fault::kKind:
-      return invalid(cat(where, "expected a live object of this kind, got one of another kind, or ",
-                         "one that has been released or has ended"))
-          .release();
+      return "expected a live object of this kind, got one of another kind, or one that has been "
+             "released or has ended";
     case Fault::kSize:
-      return invalid(cat(where, "expected struct_size from 8 to ", kLargestStruct,
-                         ", a multiple of 8, got ", got_, "; set it with sizeof"))
-          .release();
+      return cat("expected struct_size from 8 to ", kLargestStruct, ", a multiple of 8, got ", got_,
+                 "; set it with sizeof");
     case Fault::kText:
-      return invalid(cat(where, "expected data, got NULL with the length ", got_)).release();
+      return cat("expected data, got NULL with the length ", got_);
     case Fault::kNoFunction:
-      return invalid(cat(where, "expected its function to be set, got NULL")).release();
+      return "expected its function to be set, got NULL";
     case Fault::kShape:
       if (auto ndim = static_cast<int64_t>(got_); ndim < 0)
-        return invalid(cat(where, "ndim: expected at least 0, got ", ndim)).release();
-      return invalid(cat(where, "expected ", got_, " sizes, got NULL")).release();
+        return cat("ndim: expected at least 0, got ", ndim);
+      return cat("expected ", got_, " sizes, got NULL");
     default:
-      return invalid(cat(where, "expected a pointer, got NULL")).release();
+      return "expected a pointer, got NULL";
   }
+}
+
+tn_status* Arguments::refused() const {
+  return invalid(cat(function_, ": argument ", name_, ": ", why())).release();
 }
 
 tn_status* checked_failure(tn_status* given, uint32_t codes, const char* function) {

@@ -78,6 +78,7 @@ class Arguments {
 
  private:
   enum class Fault { kNone, kNull, kKind, kSize, kText, kNoFunction, kShape };
+  std::string why() const;
   void blame(const char* name, Fault fault, uint64_t got = 0) {
     if (!ok()) return;
     name_ = name;

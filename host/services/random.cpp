@@ -39,32 +39,32 @@ double unit(uint32_t high, uint32_t low) {
   return static_cast<double>(bits) * 0x1p-53;
 }
 
-void bits(uint64_t seed, uint64_t stream, uint64_t first, uint32_t* out, uint64_t n) {
+// Number i of a stream is one of the `each` that a block has: of(words).
+template <uint64_t each, class T, class Of>
+void draw(uint64_t seed, uint64_t stream, uint64_t first, T* out, uint64_t n, Of of) {
   for (uint64_t i = 0; i < n;) {
-    Block words = philox(seed, stream, (first + i) / 4);
-    for (uint64_t lane = (first + i) % 4; lane < 4 && i < n; ++lane, ++i)
-      out[i] = words[lane];
+    const std::array<T, each> numbers = of(philox(seed, stream, (first + i) / each));
+    for (uint64_t lane = (first + i) % each; lane < each && i < n; ++lane, ++i)
+      out[i] = numbers[lane];
   }
 }
 
-// Doubles i and i + 1 (i even) come from block i / 2.
-template <class Pair>
-void doubles(uint64_t seed, uint64_t stream, uint64_t first, double* out, uint64_t n, Pair pair) {
-  for (uint64_t i = 0; i < n;) {
-    Block words = philox(seed, stream, (first + i) / 2);
-    std::array<double, 2> two = pair(unit(words[1], words[0]), unit(words[3], words[2]));
-    for (uint64_t lane = (first + i) % 2; lane < 2 && i < n; ++lane, ++i)
-      out[i] = two[lane];
-  }
+void bits(uint64_t seed, uint64_t stream, uint64_t first, uint32_t* out, uint64_t n) {
+  draw<4>(seed, stream, first, out, n, [](const Block& words) { return words; });
+}
+
+std::array<double, 2> units(const Block& words) {
+  return {unit(words[1], words[0]), unit(words[3], words[2])};
 }
 
 void uniform(uint64_t seed, uint64_t stream, uint64_t first, double* out, uint64_t n) {
-  doubles(seed, stream, first, out, n, [](double a, double b) { return std::array{a, b}; });
+  draw<2>(seed, stream, first, out, n, units);
 }
 
 // Box and Muller, "A note on the generation of random normal deviates", 1958.
 void normal(uint64_t seed, uint64_t stream, uint64_t first, double* out, uint64_t n) {
-  doubles(seed, stream, first, out, n, [](double a, double b) {
+  draw<2>(seed, stream, first, out, n, [](const Block& words) {
+    auto [a, b] = units(words);
     double radius = std::sqrt(-2.0 * std::log(1.0 - a));  // 1 - a is in (0, 1]
     double angle = 2.0 * std::numbers::pi * b;
     return std::array{radius * std::cos(angle), radius * std::sin(angle)};

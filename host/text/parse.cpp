@@ -59,7 +59,7 @@ class Reader {
     TN_CHECK(lex_.expect("{"));
     auto out = Ref<tn_graph>::take(new_graph(ctx_, std::make_shared<const Tables>()));
     TN_TRY(begun, begin_edit(out.get()));
-    edit_.reset(begun);
+    edit_ = std::move(begun);
     while (!lex_.accept("}"))
       TN_CHECK(line());
     TN_CHECK(edit_->commit());

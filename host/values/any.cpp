@@ -76,12 +76,14 @@ std::string quoted(tn_str text) {
 
 }  // namespace
 
-Any::Any(const Any& other) : value_(other.value_), storage_(other.storage_) {
-  if (auto* items = std::get_if<std::vector<std::string>>(&storage_))
-    views_.assign(items->size(), {});
+Any::Any(tn_any value, Storage storage) : value_(value), storage_(std::move(storage)) {
+  if (const auto* items = std::get_if<std::vector<std::string>>(&storage_))
+    for (const std::string& item : *items)
+      views_.push_back(str(item));
+}
+
+Any::Any(const Any& other) : Any(other.value_, other.storage_) {
   count_object(value_, true);
-  for (size_t i = 0; i < views_.size(); ++i)
-    views_[i] = str(std::get<std::vector<std::string>>(storage_)[i]);
 }
 
 Any::Any(Any&& other) noexcept {
@@ -108,7 +110,6 @@ Result<Any> Any::copy_of(const tn_any& value) {
   bool is_list = value.tag >= TN_ANY_TEXT && value.tag <= TN_ANY_TEXTS;
   if ((is_list && value.len > 0 && !value.v.p) || (is_object(value.tag) && !value.v.p))
     return invalid("value: expected something to point at, got NULL");
-  Any out;
   switch (value.tag) {
     case TN_ANY_TEXT:
       return text(std::string(static_cast<const char*>(value.len ? value.v.p : ""), value.len));
@@ -131,82 +132,52 @@ Result<Any> Any::copy_of(const tn_any& value) {
     case TN_ANY_TENSOR:
     case TN_ANY_GRAPH:
     case TN_ANY_COMPONENT:
-      out.value_ = value;
-      out.value_.len = value.tag == TN_ANY_NONE ? 0 : 1;
-      out.value_.reserved0 = 0;
-      count_object(out.value_, true);
-      return out;
+      count_object(value, true);
+      return Any({value.tag, 0, value.tag == TN_ANY_NONE ? 0u : 1u, value.v});
     default:
       return invalid(cat("value: expected a tag up to ", TN_ANY_COMPONENT, ", got ", value.tag));
   }
 }
 
 Any Any::i64(int64_t value) {
-  Any out;
-  out.value_ = {TN_ANY_I64, 0, 1, {.i = value}};
-  return out;
+  return Any({TN_ANY_I64, 0, 1, {.i = value}});
 }
 
 Any Any::f64(double value) {
-  Any out;
-  out.value_ = {TN_ANY_F64, 0, 1, {.f = value}};
-  return out;
+  return Any({TN_ANY_F64, 0, 1, {.f = value}});
 }
 
 Any Any::boolean(bool value) {
-  Any out;
-  out.value_ = {TN_ANY_BOOL, 0, 1, {.i = value}};
-  return out;
+  return Any({TN_ANY_BOOL, 0, 1, {.i = value}});
 }
 
 Any Any::text(std::string value) {
-  Any out;
-  out.value_ = {TN_ANY_TEXT, 0, value.size(), {}};
-  out.storage_ = std::move(value);
-  return out;
+  tn_any header{TN_ANY_TEXT, 0, value.size(), {}};
+  return Any(header, std::move(value));
 }
 
 Any Any::i64s(std::vector<int64_t> values) {
-  Any out;
-  out.value_ = {TN_ANY_I64S, 0, values.size(), {}};
-  out.storage_ = std::move(values);
-  return out;
+  tn_any header{TN_ANY_I64S, 0, values.size(), {}};
+  return Any(header, std::move(values));
 }
 
 Any Any::f64s(std::vector<double> values) {
-  Any out;
-  out.value_ = {TN_ANY_F64S, 0, values.size(), {}};
-  out.storage_ = std::move(values);
-  return out;
+  tn_any header{TN_ANY_F64S, 0, values.size(), {}};
+  return Any(header, std::move(values));
 }
 
 Any Any::texts(std::vector<std::string> values) {
-  Any out;
-  for (const std::string& item : values)
-    out.views_.push_back(str(item));
-  out.value_ = {TN_ANY_TEXTS, 0, values.size(), {}};
-  out.storage_ = std::move(values);
-  return out;
+  tn_any header{TN_ANY_TEXTS, 0, values.size(), {}};
+  return Any(header, std::move(values));
 }
 
 tn_any Any::get() const {
   tn_any out = value_;
-  switch (value_.tag) {
-    case TN_ANY_TEXT:
-      out.v.p = std::get<std::string>(storage_).data();
-      break;
-    case TN_ANY_I64S:
-      out.v.p = std::get<std::vector<int64_t>>(storage_).data();
-      break;
-    case TN_ANY_F64S:
-      out.v.p = std::get<std::vector<double>>(storage_).data();
-      break;
-    case TN_ANY_TEXTS:
-      out.v.p = views_.data();
-      break;
-    default:
-      break;
-  }
+  auto point = [&out](const auto& held) {
+    if constexpr (requires { held.data(); }) out.v.p = held.data();
+  };
+  std::visit(point, storage_);
+  if (value_.tag == TN_ANY_TEXTS) out.v.p = views_.data();
   return out;
 }
 

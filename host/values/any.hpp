@@ -37,15 +37,16 @@ class Any {
   uint32_t tag() const { return value_.tag; }
 
  private:
+  using Storage = std::variant<std::monostate,
+                               std::string,
+                               std::vector<int64_t>,
+                               std::vector<double>,
+                               std::vector<std::string>>;
+  explicit Any(tn_any value, Storage storage = {});
   void swap(Any& other) noexcept;
 
   tn_any value_{};  // scalars and objects; v.p of texts and lists is filled in by get()
-  std::variant<std::monostate,
-               std::string,
-               std::vector<int64_t>,
-               std::vector<double>,
-               std::vector<std::string>>
-      storage_;
+  Storage storage_;
   std::vector<tn_str> views_;  // of the texts
 };
 

@@ -8,10 +8,6 @@ namespace {
 
 constexpr int kMaxDepth = 64;  // deeper text would recurse too far where it is walked
 
-int64_t int_of(const Json& value) {
-  return value.get<int64_t>();
-}
-
 // Unsigned numbers over 2^63 have no int64.
 bool is_int(const Json& value) {
   return value.is_number_integer() &&
@@ -46,7 +42,7 @@ Result<Json> parse_json(std::string_view text, std::string_view what) {
 Any any_of_json(const Json& value) {
   if (value.is_null()) return {};
   if (value.is_boolean()) return Any::boolean(value.get<bool>());
-  if (is_int(value)) return Any::i64(int_of(value));
+  if (is_int(value)) return Any::i64(value.get<int64_t>());
   if (value.is_number()) return Any::f64(value.get<double>());
   if (value.is_string()) return Any::text(value.get<std::string>());
   if (value.is_array()) {
