@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "tenon/sdk/tensor.hpp"
+#include "channels.hpp"
 
 namespace tenon::quantizer {
 
@@ -14,20 +14,18 @@ class ChannelSpread {
   explicit ChannelSpread(int64_t axis) : axis_(axis) {}
 
   void see(const DLTensor& t) {
-    const int64_t channels = t.shape[axis_];
-    int64_t inner = 1;
-    for (int64_t d = axis_ + 1; d < t.ndim; ++d)
-      inner *= t.shape[d];
-    sums_.resize(static_cast<size_t>(channels));
-    squares_.resize(static_cast<size_t>(channels));
-    const auto* data = data_of<const float>(t);
-    for (int64_t i = 0, n = element_count(t); i < n; ++i) {
-      const auto c = static_cast<size_t>(i / inner % channels);
-      const auto x = static_cast<double>(data[i]);
-      sums_[c] += x;
-      squares_[c] += x * x;
-    }
-    if (channels > 0) count_ += static_cast<double>(element_count(t) / channels);
+    const ByChannel from = ByChannel::of(t, axis_);
+    sums_.resize(static_cast<size_t>(from.channels));
+    squares_.resize(static_cast<size_t>(from.channels));
+    const float* data = from.data;
+    for (int64_t position = 0; position < from.outer; ++position)
+      for (size_t c = 0; c < sums_.size(); ++c, data += from.inner)
+        for (int64_t i = 0; i < from.inner; ++i) {
+          const auto x = static_cast<double>(data[i]);
+          sums_[c] += x;
+          squares_[c] += x * x;
+        }
+    if (from.channels > 0) count_ += static_cast<double>(from.outer * from.inner);
   }
   size_t channels() const { return sums_.size(); }
   double mean(size_t c) const { return count_ > 0 ? sums_[c] / count_ : 0; }
