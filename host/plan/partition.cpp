@@ -2,6 +2,7 @@
 #include "plan/partition.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "graph/op_table.hpp"
 #include "plan/openings.hpp"
@@ -49,44 +50,86 @@ Status assign_unclaimed(Assignment& all,
   return {};
 }
 
-// Depths by one forward sweep, repeated while groups pull their members to one depth. A group with
-// a path through another backend's node would pull for ever: that is the backend's mistake.
-Result<std::vector<size_t>> depths(const Assignment& all) {
+struct Edge {
+  size_t from, to;
+  bool rises;  // `to` is deeper; else no less deep
+};
+
+std::vector<Edge> edges_of(const Assignment& all) {
   const tn_host_graph& g = *graph_service();
-  std::vector<size_t> depth(all.nodes.size(), 0);
+  std::vector<Edge> out;
+  for (size_t i = 0; i < all.nodes.size(); ++i) {
+    uint64_t n_in = g.io_count(all.graph, all.nodes[i], TN_LIST_INPUTS);
+    for (uint64_t k = 0; k < n_in; ++k) {
+      tn_value_id value = g.io_at(all.graph, all.nodes[i], TN_LIST_INPUTS, k);
+      auto from = all.index.find(g.producer(all.graph, value, nullptr));
+      if (from == all.index.end()) continue;
+      // Each control-flow node is a partition of its own.
+      int backend = all.backend[i];
+      bool stays = all.backend[from->second] == backend && backend != kHostBackend;
+      out.push_back({from->second, i, !stays});
+    }
+  }
+  return out;
+}
+
+// Raises depths as far as edges and groups ask, by sweeps, repeated while groups pull their members
+// to one depth. A group with a path through another backend's node would pull for ever: that is the
+// backend's mistake.
+Status settle(std::vector<size_t>& depth,
+              const std::vector<Edge>& edges,
+              const std::vector<std::vector<size_t>>& groups) {
   size_t sweeps = 0;
   for (bool changed = true; changed;) {
     changed = false;
-    if (++sweeps > all.nodes.size() + 2) {
-      return Status(TN_INTERNAL, "a backend claimed a group of nodes that is not convex");
-    }
-    for (size_t i = 0; i < all.nodes.size(); ++i) {
-      uint64_t n_in = g.io_count(all.graph, all.nodes[i], TN_LIST_INPUTS);
-      for (uint64_t k = 0; k < n_in; ++k) {
-        tn_value_id value = g.io_at(all.graph, all.nodes[i], TN_LIST_INPUTS, k);
-        auto found = all.index.find(g.producer(all.graph, value, nullptr));
-        if (found == all.index.end()) continue;
-        size_t from = found->second;
-        // Each control-flow node is a partition of its own.
-        bool same = all.backend[from] == all.backend[i] && all.backend[i] != kHostBackend;
-        size_t least = depth[from] + (same ? 0 : 1);
-        if (depth[i] < least) {
-          depth[i] = least;
-          changed = true;
-        }
-      }
-    }
-    for (const std::vector<size_t>& group : all.groups) {
+    if (++sweeps > depth.size() + 2)
+      return {TN_INTERNAL, "a backend claimed a group of nodes that is not convex"};
+    auto raise = [&](size_t node, size_t least) {
+      changed = changed || depth[node] < least;
+      depth[node] = std::max(depth[node], least);
+    };
+    for (const Edge& edge : edges)
+      raise(edge.to, depth[edge.from] + edge.rises);
+    for (const std::vector<size_t>& group : groups) {
       size_t deepest = 0;
       for (size_t member : group)
         deepest = std::max(deepest, depth[member]);
-      for (size_t member : group) {
-        if (depth[member] != deepest) changed = true;
-        depth[member] = deepest;
-      }
+      for (size_t member : group)
+        raise(member, deepest);
     }
   }
-  return depth;
+  return {};
+}
+
+// How many partitions these depths make, and how many values go from one to another.
+std::pair<size_t, size_t> cost_of(const std::vector<size_t>& depth,
+                                  const std::vector<Edge>& edges,
+                                  const std::vector<int>& backend) {
+  std::set<std::pair<size_t, int>> partitions;
+  for (size_t i = 0; i < depth.size(); ++i)
+    partitions.emplace(depth[i], backend[i]);
+  auto is_cut = [&](const Edge& edge) { return depth[edge.from] != depth[edge.to]; };
+  return {partitions.size(), std::count_if(edges.begin(), edges.end(), is_cut)};
+}
+
+// As early as possible, or as late where that costs less: what a backend could run before another
+// one's result is there, but only nodes behind that read, then is one partition with them.
+Result<std::vector<size_t>> depths(const Assignment& all) {
+  std::vector<Edge> edges = edges_of(all);
+  std::vector<size_t> early(all.nodes.size(), 0), late;
+  TN_CHECK(settle(early, edges, all.groups));
+  std::map<int, size_t> last;  // depth of each backend
+  for (size_t i = 0; i < early.size(); ++i)
+    last[all.backend[i]] = std::max(last[all.backend[i]], early[i]);
+  for (int backend : all.backend)
+    late.push_back(all.nodes.size() - last[backend]);
+  std::reverse(edges.begin(), edges.end());
+  for (Edge& edge : edges)
+    std::swap(edge.from, edge.to);
+  TN_CHECK(settle(late, edges, all.groups));
+  for (size_t& depth : late)
+    depth = all.nodes.size() - depth;
+  return cost_of(late, edges, all.backend) < cost_of(early, edges, all.backend) ? late : early;
 }
 
 }  // namespace

@@ -4,8 +4,9 @@
 // it; groups are taken whole. A node that the first one refuses is decomposed in the graph where
 // all of its pieces go to backends that stand before the one that takes it whole. Control-flow
 // nodes that no backend claims are run by the host. The graph is then cut into convex partitions by
-// depth: a node's depth is the largest number of changes of backend on a path to it, and nodes of
-// one backend and one depth form a partition. Every edge goes to the same partition or to a larger
+// depth: a node's depth is the largest number of changes of backend on a path to it, or, where that
+// makes fewer partitions, the deepest that those behind it allow; nodes of one backend and one
+// depth form a partition. Every edge goes to the same partition or to a larger
 // depth, so partitions in order of depth never wait for each other in a circle.
 
 #include <memory>

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "least_peak.hpp"
+
 namespace tenon::autodiff {
 namespace {
 
@@ -54,35 +56,19 @@ class Search {
  private:
   using Insides = std::vector<Recomputation::Inside>;
 
-  // The copy of the graph that it was done on.
-  template <class Use>
-  Result<OwnedGraph> on_copy(const Use& use) const {
-    tn_graph* raw = nullptr;
-    TN_CHECK(services.graph->clone(graph_, &raw));
-    OwnedGraph copy = OwnedGraph::take(raw);
-    {
-      TN_TRY(edit, Edit::begin(raw));
-      TN_TRY(joint, Joint::of(edit.graph()));
-      Recomputation made(edit, std::move(joint), sizes_);
-      TN_CHECK(use(made));
-      TN_CHECK(edit.commit());
-    }
-    return copy;
-  }
-
   Result<std::vector<std::vector<int>>> cuts_to_try() const {
     std::vector<std::vector<int>> out;
-    TN_TRY(unused, on_copy([&](Recomputation& made) -> Status {
+    TN_TRY(unused, on_copy(graph_, sizes_, [&](Recomputation& made) -> Status {
              std::vector<ForwardValue> values = made.forward_values();
              std::vector<std::vector<int>> all = candidate_cuts(values, made.n_forward());
-             std::vector<int> least = choose_cuts(values, made.n_forward()).ends;
-             if (!least.empty()) out.push_back(std::move(least));
-             // The others from few segments to many.
+             // From few segments to many.
              for (size_t i = 0; i < kCuts && !all.empty(); ++i)
                out.push_back(all[(all.size() - 1) * i / (kCuts - 1)]);
              return {};
            }));
     (void)unused;
+    TN_TRY(least, least_peak_cuts(graph_, sizes_));
+    if (!least.empty()) out.push_back(std::move(least));
     std::sort(out.begin(), out.end());
     out.erase(std::unique(out.begin(), out.end()), out.end());
     return out;
@@ -92,7 +78,7 @@ class Search {
   Status look_at(const std::vector<int>& ends,
                  Insides& insides,
                  std::vector<double>& prices) const {
-    TN_TRY(unused, on_copy([&](Recomputation& made) -> Status {
+    TN_TRY(unused, on_copy(graph_, sizes_, [&](Recomputation& made) -> Status {
              made.cut(ends);
              insides = made.insides(node_costs(made.joint(), times_));
              return {};
@@ -133,7 +119,7 @@ class Search {
       for (size_t v = 0; v < insides[s].results.size(); ++v)
         if (choices[s].values[v]) out.kept.insert(insides[s].results[v]);
     }
-    TN_TRY(copy, on_copy([&](Recomputation& made) -> Status {
+    TN_TRY(copy, on_copy(graph_, sizes_, [&](Recomputation& made) -> Status {
              made.cut(out.ends);
              made.keep(out.kept);
              return made.rewrite();

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tenon/sdk/match.hpp"
 #include "tenon/sdk/role/optimizer.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
@@ -35,6 +36,16 @@ struct Saved {
   std::string_view why = {};  // it is kept as it is; empty: it is packed
 };
 
+// x > 0: rounding to bfloat16, which has float32's exponents, leaves it as it is.
+bool is_sign_test(Node node) {
+  return node.type() == "Greater" && scalar_of(node.input(1)) == 0.0;
+}
+
+// Whether what the read makes is kept in place of the value that it reads.
+bool is_made_early(const SavedRead& read, int64_t group) {
+  return read.kind == ReadKind::kStep && !(group == 0 && is_sign_test(read.node));
+}
+
 // Operators with which a backend joins what comes before them are no place to wait at: it would
 // keep the two apart.
 bool is_wait_place(Node node) {
@@ -50,13 +61,14 @@ class Compress {
     made.group_ = options.integer("group");
     made.least_bytes_ = options.integer("min_bytes");
     made.seed_ = options.integer("seed");
+    made.sizes_.is_bf16 = options.text("precision") == "bf16";
     return made;
   }
 
   Status run(tn_graph* graph, const Cancel&, Sink& report) {
     if (Graph{graph}.find(kStep))
       return {TN_FAILED_PRECONDITION, "autodiff.compress was applied already"};
-    int64_t before = planned_peak({graph});
+    int64_t before = sizes_.peak({graph});
     TN_CHECK(rewrite(graph));
     nlohmann::json summary{{"int8", n_int8_},
                            {"bfloat16", n_half_},
@@ -64,7 +76,7 @@ class Compress {
                            {"bytes_before", bytes_before_},
                            {"bytes", bytes_},
                            {"planned_peak_before", before},
-                           {"planned_peak", planned_peak({graph})}};
+                           {"planned_peak", sizes_.peak({graph})}};
     return report.write(summary.dump());
   }
 
@@ -86,12 +98,12 @@ class Compress {
     Compression form(b, key, Compression::n_draws(forms));
     if (form.draws()) waits_[first_place(joint).id].push_back(form.draws());
     for (const Saved& saved : all) {
-      bytes_before_ += bytes_of(saved.base);
+      bytes_before_ += sizes_.of(saved.base);
       if (saved.why.empty()) {
         TN_CHECK(pack(b, form, saved, saved.plan));
       } else {
         ++kept_[std::string(saved.why)];
-        bytes_ += bytes_of(saved.base);
+        bytes_ += sizes_.of(saved.base);
       }
     }
     TN_CHECK(wait(b));
@@ -103,24 +115,25 @@ class Compress {
 
   // Why the value is kept as it is; empty: the plan is made.
   std::string_view plan_for(const Saved& saved, const Joint& joint, PackPlan* out) const {
-    int64_t bytes = bytes_of(saved.base), packed = 0;
+    int64_t bytes = sizes_.of(saved.base);
     uint32_t dtype = saved.base.dtype();
     if (bytes < least_bytes_) return "small";
     if (dtype != TN_F32 && dtype != TN_BF16 && dtype != TN_F16) return "type";
-    bool is_linear = true;
+    int64_t elements = saved.base.type().elements();
+    bool is_linear = std::none_of(saved.reads.begin(), saved.reads.end(), [](auto& read) {
+      return read.kind == ReadKind::kNonlinear;
+    });
+    if (to_int8_ && is_linear) out->group = Compression::group_of(elements, group_);
+    int64_t packed = elements * (out->group ? 1 : 2);
+    if (packed >= bytes) return is_linear ? "type" : "nonlinear";
     for (const SavedRead& read : saved.reads) {
-      is_linear = is_linear && read.kind != ReadKind::kNonlinear;
-      if (read.kind != ReadKind::kStep) continue;
+      if (!is_made_early(read, out->group)) continue;
       if (!is_made_of_forward(read.node, joint)) return "step";
       for (Value output : read.node.outputs())
         if (output) out->early.push_back(output);
     }
     for (Value output : out->early)
-      packed += bytes_of(output);
-    int64_t elements = saved.base.type().elements();
-    if (to_int8_ && is_linear) out->group = Compression::group_of(elements, group_);
-    if (out->group == 0 && dtype != TN_F32) return "nonlinear";
-    packed += out->group ? bytes / 4 : bytes / 2;
+      packed += sizes_.of(output);
     if (packed >= bytes) return "step";
     const std::vector<Node>& forward = joint.forward();
     auto at = std::find_if(forward.begin() + saved.last_use, forward.end(), is_wait_place);
@@ -149,7 +162,7 @@ class Compress {
     std::map<tn_value_id, Value> unpacked;  // by what is read: views have shapes of their own
     size_t n_replaced = 0;
     for (const SavedRead& read : saved.reads) {
-      if (read.kind == ReadKind::kStep) continue;
+      if (is_made_early(read, plan.group)) continue;
       Value& made = unpacked[read.value.id];
       if (!made)
         made = plan.group ? form.unpack_codes(packed.parts, read.value)
@@ -166,7 +179,7 @@ class Compress {
     }
     waits.insert(waits.end(), plan.early.begin(), plan.early.end());
     for (Value early : plan.early)
-      bytes_ += bytes_of(early);
+      bytes_ += sizes_.of(early);
     return {};
   }
 
@@ -204,6 +217,7 @@ class Compress {
   }
 
   bool to_int8_ = true;
+  Sizes sizes_;
   int64_t group_ = 256, least_bytes_ = 0, seed_ = 0;
   int64_t n_int8_ = 0, n_half_ = 0, bytes_before_ = 0, bytes_ = 0;
   std::map<std::string, int64_t> kept_;  // by the reason
@@ -221,4 +235,5 @@ TENON_PASS(compress,
   "form": {"type": "string", "enum": ["int8", "bfloat16"], "default": "int8", "description": "int8: values in which gradients are linear quantized to 8 bits with stochastic rounding, others in bfloat16; bfloat16: all"},
   "group": {"type": "integer", "minimum": 32, "maximum": 65536, "default": 256, "description": "group size: elements that share a scale, at most"},
   "min_bytes": {"type": "integer", "minimum": 0, "default": 16384, "description": "smaller values are kept as they are"},
+  "precision": {"type": "string", "enum": ["fp32", "bf16"], "default": "fp32", "description": "of the plan that will run: what values take in memory where they are not packed"},
   "seed": {"type": "integer", "minimum": 0, "default": 0, "description": "seed of the stochastic rounding"}}})")

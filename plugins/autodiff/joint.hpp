@@ -46,8 +46,5 @@ struct Sizes {
 inline int64_t bytes_of(Value value) {
   return Sizes{}.of(value);
 }
-inline int64_t planned_peak(const Graph& graph) {
-  return Sizes{}.peak(graph);
-}
 
 }  // namespace tenon::autodiff

@@ -37,6 +37,20 @@ bool is_fixed(Node node) {
   return columns && columns->recompute == TN_RECOMPUTE_NEVER && !(row->traits & TN_OP_RANDOM);
 }
 
+Result<OwnedGraph> on_copy(const tn_graph* graph,
+                           Sizes sizes,
+                           const std::function<Status(Recomputation&)>& use) {
+  tn_graph* raw = nullptr;
+  TN_CHECK(services.graph->clone(graph, &raw));
+  OwnedGraph copy = OwnedGraph::take(raw);
+  TN_TRY(edit, Edit::begin(raw));
+  TN_TRY(joint, Joint::of(edit.graph()));
+  Recomputation made(edit, std::move(joint), sizes);
+  TN_CHECK(use(made));
+  TN_CHECK(edit.commit());
+  return copy;
+}
+
 Recomputation::Recomputation(const EditView& edit, Joint joint, Sizes sizes)
     : edit_(edit),
       builder_(edit),

@@ -3,6 +3,7 @@
 // A joint graph whose backward pass reads copies: what of the forward pass is computed again, in
 // which segments, and the edit that does it.
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -78,6 +79,11 @@ class Recomputation {
   std::map<tn_value_id, Value> made_;
   std::map<std::pair<tn_value_id, int>, Value> held_;
 };
+
+// A copy of the joint graph behind what `use` does to its recomputation.
+Result<OwnedGraph> on_copy(const tn_graph* graph,
+                           Sizes sizes,
+                           const std::function<Status(Recomputation&)>& use);
 
 // Nodes that may not run twice: their results are kept.
 bool is_fixed(Node node);

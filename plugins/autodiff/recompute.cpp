@@ -10,6 +10,7 @@
 #include "tenon/sdk/role/pass.hpp"
 
 #include "budget.hpp"
+#include "least_peak.hpp"
 
 namespace tenon::autodiff {
 namespace {
@@ -42,6 +43,9 @@ class Recompute {
       double bytes = budget_ <= 1 ? budget_ * static_cast<double>(before) : budget_;
       TN_TRY(within, choose_within(graph, static_cast<int64_t>(bytes), sizes_, times_));
       chosen = std::move(within);
+    } else if (regions_.empty()) {
+      TN_TRY(ends, least_peak_cuts(graph, sizes_));
+      chosen.ends = std::move(ends);
     }
     {
       TN_TRY(edit, Edit::begin(graph));
@@ -50,10 +54,8 @@ class Recompute {
       Recomputation made(edit, std::move(joint), sizes_);
       if (!regions_.empty())
         TN_CHECK(made.by_regions(regions_));
-      else if (budget_ > 0)
-        made.cut(chosen.ends);
       else
-        made.cut(choose_cuts(made.forward_values(), made.n_forward()).ends);
+        made.cut(chosen.ends);
       made.keep(chosen.kept);
       TN_CHECK(made.rewrite());
       summary = {{"segments", made.n_segments()}, {"nodes_again", made.n_again()}};

@@ -32,10 +32,36 @@ class Choice {
     Cuts best = measured({});
     for (std::vector<int>& ends : candidates()) {
       Cuts made = measured(std::move(ends));
-      if (made.kept + made.largest < best.kept + best.largest) best = std::move(made);
+      if (made.bytes() < best.bytes()) best = std::move(made);
     }
     return best;
   }
+
+  std::vector<std::vector<int>> ranked(size_t count) const {
+    std::vector<Cuts> all;
+    for (std::vector<int>& ends : distinct())
+      all.push_back(measured(std::move(ends)));
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Cuts& a, const Cuts& b) { return a.bytes() < b.bytes(); });
+    std::vector<std::vector<int>> out;
+    for (size_t i = 0; i < std::min(count, all.size()); ++i)
+      out.push_back(std::move(all[i].ends));
+    return out;
+  }
+
+  // All candidates that cut anything, from few segments to many.
+  std::vector<std::vector<int>> distinct() const {
+    std::vector<std::vector<int>> out = candidates();
+    std::erase_if(out, [](const std::vector<int>& ends) { return ends.empty(); });
+    auto order = [](const auto& a, const auto& b) {
+      return a.size() != b.size() ? a.size() < b.size() : a < b;
+    };
+    std::sort(out.begin(), out.end(), order);
+    out.erase(std::unique(out.begin(), out.end()), out.end());
+    return out;
+  }
+
+ private:
 
   std::vector<std::vector<int>> candidates() const {
     std::vector<std::vector<int>> out;
@@ -46,7 +72,6 @@ class Choice {
     return out;
   }
 
- private:
   struct Crossing {
     int64_t bytes = 0, saved = 0;
     void add(const Crossing& other, int64_t sign) {
@@ -106,15 +131,13 @@ class Choice {
 }  // namespace
 
 std::vector<std::vector<int>> candidate_cuts(const std::vector<ForwardValue>& values, int n_nodes) {
-  if (n_nodes == 0) return {};
-  std::vector<std::vector<int>> out = Choice(values, n_nodes).candidates();
-  std::erase_if(out, [](const std::vector<int>& ends) { return ends.empty(); });
-  auto order = [](const auto& a, const auto& b) {
-    return a.size() != b.size() ? a.size() < b.size() : a < b;
-  };
-  std::sort(out.begin(), out.end(), order);
-  out.erase(std::unique(out.begin(), out.end()), out.end());
-  return out;
+  return n_nodes == 0 ? std::vector<std::vector<int>>{} : Choice(values, n_nodes).distinct();
+}
+
+std::vector<std::vector<int>> best_cuts(const std::vector<ForwardValue>& values,
+                                        int n_nodes,
+                                        size_t count) {
+  return n_nodes == 0 ? std::vector<std::vector<int>>{} : Choice(values, n_nodes).ranked(count);
 }
 
 Cuts choose_cuts(const std::vector<ForwardValue>& values, int n_nodes) {

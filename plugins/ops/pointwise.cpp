@@ -32,10 +32,11 @@ constexpr uint32_t kCommutes = TN_OP_COMMUTATIVE;
   R"([{"name": "alpha", "type": "float", "default": )" a \
   R"(}, {"name": "beta", "type": "float", "default": )" b "}]"
 
-// 0 at 0, as every framework has it; max(x, 0) has 0.5 there.
+// 0 at 0, as every framework has it; max(x, 0) has 0.5 there. The result, which later layers keep
+// for their own gradients, is positive where x is, so that x need not be kept.
 Status relu_vjp(Gradients& g) {
   Value zero = g.number(0, g.in(0).dtype());
-  g.set(0, g.op("Where", {g.op("Greater", {g.in(0), zero}), g.cotangent(), zero}));
+  g.set(0, g.op("Where", {g.op("Greater", {g.out(), zero}), g.cotangent(), zero}));
   return {};
 }
 

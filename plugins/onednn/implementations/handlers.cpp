@@ -91,6 +91,7 @@ constexpr Handler kHandlers[] = {
     {"tenon.ConvWeightGrad", refuse_conv_weight_grad, lower_conv_weight_grad, kWidened},
     {"tenon.LayerNormGrad", refuse_layer_norm_grad, lower_layer_norm_grad, kWidened},
     {"tenon.MaxPoolGrad", refuse_pool_grad, lower_pool_grad, kWidened},
+    {"tenon.Random", refuse_random, lower_random, kAnyType},
     {"tenon.Signs", refuse_signs, lower_signs},
     {"tenon.StopGradient", refuse_reshape, lower_reshape, kAnyType},
     {"tenon.SumTo", refuse_sum_to, lower_reduce, kAnyType},

@@ -12,6 +12,7 @@
 #include "channel_rows_args.h"
 #include "copy_args.h"
 #include "depthwise_args.h"
+#include "draws_args.h"
 #include "exact_args.h"
 #include "exact_product_args.h"
 #include "exact_reduce_args.h"

@@ -77,6 +77,30 @@ def test_a_relu_keeps_its_mask_exactly():
     np.testing.assert_allclose(mean, exact["a"], atol=0.01 * np.abs(exact["a"]).max())
 
 
+def test_the_gradient_of_a_relu_reads_its_result():
+    """Nothing but results of the two Relus and what the loss squares is saved."""
+    _, report = gradients(relu_net, PARAMS, {"autodiff.compress": {"form": "bfloat16"}})
+    assert report["bytes_before"] == 4 * ROWS * (WIDE + OUT + 4), report
+
+
+def test_a_mask_is_read_from_bfloat16_and_not_kept_beside_it():
+    form = {"form": "bfloat16", "min_bytes": 0}
+    (exact,), _ = gradients(relu_net, PARAMS, None)
+    (got,), report = gradients(relu_net, PARAMS, {"autodiff.compress": form})
+    assert report["bytes"] == report["bytes_before"] // 2, report
+    for k in "ab":
+        np.testing.assert_allclose(got[k], exact[k], atol=0.01 * np.abs(exact[k]).max())
+
+
+def test_nothing_is_packed_that_a_plan_of_bfloat16_keeps_in_two_bytes():
+    form = {"form": "bfloat16", "precision": "bf16"}
+    wide = {"a": np.tile(A, 4), "b": np.tile(B, (4, 1))}  # smaller results stay in float32
+    (exact,), _ = gradients(linear, wide, None)
+    (got,), report = gradients(linear, wide, {"autodiff.compress": form})
+    assert report["bfloat16"] == 0 and report["bytes"] == report["bytes_before"], report
+    np.testing.assert_array_equal(got["b"], exact["b"])
+
+
 def test_what_is_not_linear_is_kept_in_bfloat16():
     (exact,), _ = gradients(gelu_net, PARAMS, None)
     (got,), report = gradients(gelu_net, PARAMS, COMPRESS)

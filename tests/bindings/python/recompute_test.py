@@ -161,6 +161,39 @@ def test_a_budget_is_kept_without_a_change_of_a_bit(f):
     assert costs[0] > 0 and costs[-1] == 0
 
 
+def uneven(params, x):
+    """Layers whose results shrink, as a CNN's do."""
+    for p in params:
+        y = x
+        for _ in range(3):
+            y = tn.tanh(y * p["scale"]) + y
+        x = tn.relu(y @ p["w"])
+    return (x * x).mean()
+
+
+@pytest.mark.parametrize("widths", [[64] * 9, [256, 128, 128, 64, 64, 32, 32, 16, 16, 8]])
+def test_no_budget_has_a_lower_peak_than_the_pass_without_one(widths):
+    random = np.random.default_rng(3)
+    weights = [
+        {"scale": np.ones(a, "float32"), "w": random.normal(size=(a, b)).astype("float32") / a}
+        for a, b in zip(widths, widths[1:])
+    ]
+    x = random.normal(size=(2048, widths[0])).astype("float32")
+
+    def step(**given):
+        joint = {"autodiff.recompute": given}
+        return tn.Step(uneven, weights, tn.optim.sgd(lr=0.1), joint=joint, backend="reference")
+
+    made = step()
+    made.trace(x)
+    report = made.joint_reports["autodiff.recompute"]
+    assert report["planned_peak"] < 0.62 * report["planned_peak_before"]
+    with pytest.raises(tn.OutOfRange) as refused:
+        step(budget=1000).trace(x)
+    least = int(re.search(r"at least (\d+) bytes", str(refused.value))[1])
+    assert report["planned_peak"] == least
+
+
 def test_a_budget_is_judged_by_the_plan_that_will_run():
     def peak(**given):
         step = with_budget(block, budget=1, **given)

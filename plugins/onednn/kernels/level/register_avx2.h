@@ -112,6 +112,10 @@ static inline Int16s multiply_pairs(Int8s quantized, Int8s signed_ones) {
   return reinterpret_cast<Int16s>(_mm256_maddubs_epi16(reinterpret_cast<__m256i>(quantized),
                                                        reinterpret_cast<__m256i>(signed_ones)));
 }
+static inline Vl multiply_low_halves(Vl a, Vl b) {
+  return reinterpret_cast<Vl>(
+      _mm256_mul_epu32(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+}
 static inline Int8s low_int4(Int8s x) {
   return reinterpret_cast<Int8s>(
       _mm256_and_si256(reinterpret_cast<__m256i>(x), _mm256_set1_epi8(15)));

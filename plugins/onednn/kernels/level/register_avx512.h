@@ -102,6 +102,10 @@ static inline Int16s multiply_pairs(Int8s quantized, Int8s signed_ones) {
   return reinterpret_cast<Int16s>(_mm512_maddubs_epi16(reinterpret_cast<__m512i>(quantized),
                                                        reinterpret_cast<__m512i>(signed_ones)));
 }
+static inline Vl multiply_low_halves(Vl a, Vl b) {
+  return reinterpret_cast<Vl>(
+      _mm512_maskz_mul_epu32(0xff, reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b)));
+}
 static inline Int8s low_int4(Int8s x) {
   return reinterpret_cast<Int8s>(
       _mm512_and_si512(reinterpret_cast<__m512i>(x), _mm512_set1_epi8(15)));

@@ -118,6 +118,10 @@ static inline Int16s multiply_pairs(Int8s quantized, Int8s signed_ones) {
       vmulq_s16(reinterpret_cast<int16x8_t>(vmovl_high_u8(left)), vmovl_high_s8(right));
   return reinterpret_cast<Int16s>(vpaddq_s16(low, high));
 }
+static inline Vl multiply_low_halves(Vl a, Vl b) {
+  return reinterpret_cast<Vl>(vmull_u32(vmovn_u64(reinterpret_cast<uint64x2_t>(a)),
+                                        vmovn_u64(reinterpret_cast<uint64x2_t>(b))));
+}
 static inline Int8s low_int4(Int8s x) {
   return x & 15;
 }

@@ -127,6 +127,10 @@ static inline Int16s multiply_pairs(Int8s quantized, Int8s signed_ones) {
   return reinterpret_cast<Int16s>(_mm_maddubs_epi16(reinterpret_cast<__m128i>(quantized),
                                                     reinterpret_cast<__m128i>(signed_ones)));
 }
+static inline Vl multiply_low_halves(Vl a, Vl b) {
+  return reinterpret_cast<Vl>(
+      _mm_mul_epu32(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b)));
+}
 static inline Int8s low_int4(Int8s x) {
   return reinterpret_cast<Int8s>(_mm_and_si128(reinterpret_cast<__m128i>(x), _mm_set1_epi8(15)));
 }

@@ -18,6 +18,7 @@
 //   multiply_pairs(Int16s, Int16s)     a[2i] b[2i] + a[2i+1] b[2i+1] as i32
 //   multiply_pairs(Int8s, Int8s)       the same of u8 and s8 as i16; sums beyond 16 bits are not
 //                                      defined
+//   multiply_low_halves(Vl, Vl)     the product of the low halves of each lane, without signs
 //   low_int4, high_int4     the halves of each byte
 //   bits_of_bytes           how many bits of each byte are set
 //
