@@ -40,6 +40,13 @@ struct BackendUse {
   }
 };
 
+// An executable, freed through the backend that compiled it.
+struct FreeExe {
+  const BackendUse* use = nullptr;
+  void operator()(void* exe) const { use->table->exe_free(use->self, exe); }
+};
+using Exe = std::unique_ptr<void, FreeExe>;
+
 // The first one that did not join for an option; there always is one.
 inline const BackendUse& preferred_of(const std::vector<std::unique_ptr<BackendUse>>& backends) {
   return **std::ranges::find(backends, false, [](const auto& use) { return use->is_joined; });

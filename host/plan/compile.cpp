@@ -29,14 +29,8 @@ class Builder {
     TN_CHECK(add_inputs());
     TN_TRY(partitions, compile_partitions(plan_, out_->graph.get(), out_->heeded.lost,
                                           spares_constants, &out_->fallbacks));
-    Status added;
-    for (CompiledPartition& one : partitions) {
-      if (added.ok()) added = one.exe ? add_partition(one) : add_control(one.partition);
-      if (!added.ok() && one.exe)
-        plan_->backends[one.partition.backend]->table->exe_free(
-            plan_->backends[one.partition.backend]->self, one.exe);
-    }
-    TN_CHECK(std::move(added));
+    for (CompiledPartition& one : partitions)
+      TN_CHECK(one.exe ? add_partition(one) : add_control(one.partition));
     TN_CHECK(add_outputs());
     for (Slot& slot : out_->slots)
       if (slot.input < 0 && !slot.constant && slot.first_step == SIZE_MAX) slot.first_step = 0;
@@ -126,12 +120,12 @@ class Builder {
     step.backend = partition.backend;
     TN_CHECK(
         connect(compiled.graph.get(), use.own_memory ? partition.backend : kCpuSpace, use, &step));
-    step.workspace = use.table->workspace(use.self, compiled.exe);
+    step.workspace = use.table->workspace(use.self, compiled.exe.get());
     for (tn_node_id node : partition.nodes)
       step.names.emplace_back(view(g().node_name(out_->graph.get(), node)));
     step.label = cat(use.id, ": ", step.names[0]);
     if (step.names.size() > 1) step.label += cat(" and ", step.names.size() - 1, " more");
-    step.exe = std::exchange(compiled.exe, nullptr);
+    step.exe = std::move(compiled.exe);
     add_step(std::move(step));
     return {};
   }

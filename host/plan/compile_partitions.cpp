@@ -27,12 +27,6 @@ class Compiler {
  public:
   Compiler(tn_plan* plan, tn_graph* graph, Lost lost, bool spares_constants)
       : plan_(plan), graph_(graph), lost_(std::move(lost)), spares_constants_(spares_constants) {}
-  ~Compiler() {
-    for (CompiledPartition& one : made_)
-      give_up(one);
-  }
-  Compiler(const Compiler&) = delete;
-  Compiler& operator=(const Compiler&) = delete;
 
   Result<std::vector<CompiledPartition>> run(std::vector<Fallback>* fallbacks) {
     for (;;) {  // each round takes nodes from a backend that had them
@@ -51,12 +45,6 @@ class Compiler {
     return partition(graph_, plan_->backends, lost_, found);
   }
 
-  void give_up(CompiledPartition& one) const {
-    if (!one.exe) return;
-    BackendUse& use = *plan_->backends[one.partition.backend];
-    use.table->exe_free(use.self, std::exchange(one.exe, nullptr));
-  }
-
   // False: a backend has lost a partition.
   Result<bool> compile_all(const std::vector<Partition>& partitions) {
     std::vector<CompiledPartition> before = std::exchange(made_, {});
@@ -65,19 +53,13 @@ class Compiler {
       auto same = std::ranges::find_if(before, [&](const CompiledPartition& one) {
         return one.partition.backend == partition.backend && one.partition.nodes == partition.nodes;
       });
-      made_.push_back(same == before.end() ? CompiledPartition{partition, {}, nullptr}
-                                           : std::move(*same));
-      if (same != before.end()) {
-        same->exe = nullptr;
-        made_.back().partition.depth = partition.depth;
-      }
+      made_.push_back(same == before.end() ? CompiledPartition() : std::move(*same));
+      made_.back().partition = partition;
       if (partition.backend == kHostBackend || made_.back().exe) continue;
       spare_constants(partition.nodes);
       failed = compile_one(made_.back());
       if (!failed.ok()) break;
     }
-    for (CompiledPartition& one : before)  // of nodes that are cut otherwise now
-      give_up(one);
     if (failed.ok()) return true;
     if (has_discarded_constants(*graph_)) return failed;
     spare_constants({});  // backends are asked again
@@ -114,8 +96,11 @@ class Compiler {
     Span span(plan_->trace(), "compile", use.id);
     TN_TRY(cut, cut_out(one.partition.nodes));
     one.graph = std::move(cut);
-    return use.called("compile", use.table->compile(use.self, one.graph.get(), use.device,
-                                                    use.options.get(), &one.exe));
+    void* exe = nullptr;
+    Status compiled = use.called("compile", use.table->compile(use.self, one.graph.get(), use.device,
+                                                               use.options.get(), &exe));
+    one.exe = Exe(exe, {&use});
+    return compiled;
   }
 
   // Of a partition that is answered with TN_UNIMPLEMENTED, the nodes that the backend cannot
@@ -126,9 +111,8 @@ class Compiler {
     for (tn_node_id node : partition.nodes) {
       all.emplace_back(view(graph_service()->node_name(graph_, node)));
       if (!asks) continue;
-      CompiledPartition tried{{partition.backend, 0, {node}}, {}, nullptr};
+      CompiledPartition tried{{partition.backend, 0, {node}}, {}, {}};
       if (compile_one(tried).code() == TN_UNIMPLEMENTED) alone.push_back(all.back());
-      give_up(tried);
     }
     return alone.empty() ? all : alone;
   }

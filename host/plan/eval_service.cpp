@@ -111,7 +111,7 @@ json partition_json(tn_plan* plan, const Step& step) {
   BackendUse& use = *plan->backends[step.backend];
   partition["backend"] = use.id;
   partition["workspace_bytes"] = step.workspace;
-  partition.update(described(use, step.exe));
+  partition.update(described(use, step.exe.get()));
   return partition;
 }
 

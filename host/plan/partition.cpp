@@ -2,7 +2,6 @@
 #include "plan/partition.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "graph/op_table.hpp"
 #include "plan/openings.hpp"
@@ -10,10 +9,9 @@
 namespace tenon::host {
 namespace {
 
-std::string op_name(const tn_graph* graph, tn_node_id node) {
-  tn_str domain{}, type{};
-  Status ignored(graph_service()->node_op(graph, node, &domain, &type));
-  return domain.len ? cat(view(domain), ".", view(type)) : std::string(view(type));
+std::string op_name(const tn_graph* graph, tn_node_id id) {
+  const Node& node = *graph->tables->nodes.find(id);
+  return node.domain.empty() ? node.type : cat(node.domain, ".", node.type);
 }
 
 // Unclaimed control-flow nodes are the host's; for other nodes that is an error.
@@ -56,26 +54,20 @@ struct Edge {
 };
 
 std::vector<Edge> edges_of(const Assignment& all) {
-  const tn_host_graph& g = *graph_service();
   std::vector<Edge> out;
-  for (size_t i = 0; i < all.nodes.size(); ++i) {
-    uint64_t n_in = g.io_count(all.graph, all.nodes[i], TN_LIST_INPUTS);
-    for (uint64_t k = 0; k < n_in; ++k) {
-      tn_value_id value = g.io_at(all.graph, all.nodes[i], TN_LIST_INPUTS, k);
-      auto from = all.index.find(g.producer(all.graph, value, nullptr));
+  for (size_t i = 0; i < all.nodes.size(); ++i)
+    for (tn_value_id input : all.graph->tables->nodes.find(all.nodes[i])->inputs) {
+      auto from = all.index.find(graph_service()->producer(all.graph, input, nullptr));
       if (from == all.index.end()) continue;
       // Each control-flow node is a partition of its own.
-      int backend = all.backend[i];
-      bool stays = all.backend[from->second] == backend && backend != kHostBackend;
-      out.push_back({from->second, i, !stays});
+      bool differs = all.backend[from->second] != all.backend[i];
+      out.push_back({from->second, i, differs || all.backend[i] == kHostBackend});
     }
-  }
   return out;
 }
 
-// Raises depths as far as edges and groups ask, by sweeps, repeated while groups pull their members
-// to one depth. A group with a path through another backend's node would pull for ever: that is the
-// backend's mistake.
+// The least depths from these on, by sweeps, repeated while groups pull their members to one depth.
+// A group with a path through another backend's node would pull for ever: the backend's mistake.
 Status settle(std::vector<size_t>& depth,
               const std::vector<Edge>& edges,
               const std::vector<std::vector<size_t>>& groups) {
@@ -90,7 +82,7 @@ Status settle(std::vector<size_t>& depth,
     };
     for (const Edge& edge : edges)
       raise(edge.to, depth[edge.from] + edge.rises);
-    for (const std::vector<size_t>& group : groups) {
+    for (const auto& group : groups) {
       size_t deepest = 0;
       for (size_t member : group)
         deepest = std::max(deepest, depth[member]);
@@ -101,19 +93,8 @@ Status settle(std::vector<size_t>& depth,
   return {};
 }
 
-// How many partitions these depths make, and how many values go from one to another.
-std::pair<size_t, size_t> cost_of(const std::vector<size_t>& depth,
-                                  const std::vector<Edge>& edges,
-                                  const std::vector<int>& backend) {
-  std::set<std::pair<size_t, int>> partitions;
-  for (size_t i = 0; i < depth.size(); ++i)
-    partitions.emplace(depth[i], backend[i]);
-  auto is_cut = [&](const Edge& edge) { return depth[edge.from] != depth[edge.to]; };
-  return {partitions.size(), std::count_if(edges.begin(), edges.end(), is_cut)};
-}
-
-// As early as possible, or as late where that costs less: what a backend could run before another
-// one's result is there, but only nodes behind that read, then is one partition with them.
+// As early as possible, or as late where fewer values then go from partition to partition: what
+// only nodes behind another backend's result read is one partition with them.
 Result<std::vector<size_t>> depths(const Assignment& all) {
   std::vector<Edge> edges = edges_of(all);
   std::vector<size_t> early(all.nodes.size(), 0), late;
@@ -121,15 +102,18 @@ Result<std::vector<size_t>> depths(const Assignment& all) {
   std::map<int, size_t> last;  // depth of each backend
   for (size_t i = 0; i < early.size(); ++i)
     last[all.backend[i]] = std::max(last[all.backend[i]], early[i]);
-  for (int backend : all.backend)
-    late.push_back(all.nodes.size() - last[backend]);
+  for (int backend : all.backend)  // from the other end
+    late.push_back(early.size() - last[backend]);
   std::reverse(edges.begin(), edges.end());
   for (Edge& edge : edges)
     std::swap(edge.from, edge.to);
   TN_CHECK(settle(late, edges, all.groups));
   for (size_t& depth : late)
-    depth = all.nodes.size() - depth;
-  return cost_of(late, edges, all.backend) < cost_of(early, edges, all.backend) ? late : early;
+    depth = early.size() - depth;
+  auto n_cut = [&](const auto& depth) {
+    return std::ranges::count_if(edges, [&](auto& e) { return depth[e.from] != depth[e.to]; });
+  };
+  return n_cut(late) < n_cut(early) ? late : early;
 }
 
 }  // namespace

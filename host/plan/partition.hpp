@@ -34,12 +34,11 @@ Result<std::vector<Partition>> partition(tn_graph* graph,
 struct CompiledPartition {
   Partition partition;
   Ref<tn_graph> graph;  // of its nodes alone; none of the host's
-  void* exe = nullptr;
+  Exe exe;
 };
 
 // The partitions of a bound graph, compiled. Where a backend cannot compile what it claimed, the
-// next one that claims the nodes gets them, and they are listed with the reason. The caller owns
-// every exe. `lost`: what backends have lost before. spares_constants: a backend may discard those
+// next one that claims the nodes gets them, and they are listed with the reason. `lost`: what backends have lost before. spares_constants: a backend may discard those
 // that nothing but its partition and this graph has.
 Result<std::vector<CompiledPartition>> compile_partitions(tn_plan* plan,
                                                           tn_graph* graph,

@@ -96,7 +96,7 @@ enum class StepKind { kPartition, kControl, kCopy };
 struct Step {
   StepKind kind = StepKind::kPartition;
   int backend = -1;  // of kPartition and kCopy
-  void* exe = nullptr;
+  Exe exe;
   uint64_t workspace = 0;
   std::vector<int> in, out;        // slots; -1: absent optional input (of kControl only)
   std::vector<std::string> names;  // of the nodes

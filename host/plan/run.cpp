@@ -200,13 +200,13 @@ class Run {
     TN_CHECK(on_device(step.backend, DeviceQueues::kParts, step.in, step.out, [&](tn_exec& exec) {
       exec.workspace = rc_.workspace;
       exec.workspace_bytes = step.workspace;
-      return use.called("run", use.table->run(use.self, step.exe, state, rc_.arguments.data(),
+      return use.called("run", use.table->run(use.self, step.exe.get(), state, rc_.arguments.data(),
                                               rc_.arguments.size(), &outputs, &exec));
     }));
     TN_CHECK(check_made(step));
     if (!profile_) return {};
     TN_CHECK(rc_.wait_all());
-    TN_CHECK(add_profile(use, step.exe, *profile_));
+    TN_CHECK(add_profile(use, step.exe.get(), *profile_));
     return {};
   }
 

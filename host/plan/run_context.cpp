@@ -149,12 +149,6 @@ Compiled::~Compiled() {
     std::lock_guard lock(plan->kept->mutex);
     if (plan->kept->latest == this) plan->kept->latest = nullptr;
   }
-  for (Step& step : steps) {
-    if (step.exe) {
-      BackendUse& use = *plan->backends[step.backend];
-      use.table->exe_free(use.self, step.exe);
-    }
-  }
 }
 
 }  // namespace tenon::host

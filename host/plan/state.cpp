@@ -27,6 +27,13 @@ Result<Ref<tn_tensor>> kept_value(tn_plan* plan, const State& state) {
   return value;
 }
 
+// To the backend that keeps it from now on, or does already.
+Status give_value(tn_plan* plan, const State& state, int keeper, const DLTensor& value) {
+  BackendUse& use = *plan->backends[keeper];
+  return use.called("state_set", use.table->state_set(use.self, plan->kept->by_backend[keeper],
+                                                      str(state.name), &value));
+}
+
 Result<State*> find_state(tn_plan* plan, tn_str name) {
   if (State* found = plan->kept->find(view(name))) return found;
   return not_found(cat("no state ", view(name)));
@@ -128,12 +135,7 @@ Status move_states(tn_plan* plan, const Compiled& compiled) {
     TN_TRY(value, kept_value(plan, state));
     state.now = state.next = Ref<tn_tensor>();
     if (keeper >= 0) {
-      BackendUse& use = *plan->backends[keeper];
-      Status set;
-      if (value)
-        set = use.called("state_set", use.table->state_set(use.self, plan->kept->by_backend[keeper],
-                                                           str(state.name), &value->dl));
-      TN_CHECK(std::move(set));
+      if (value) TN_CHECK(give_value(plan, state, keeper, value->dl));
       if (value) freed_bytes += value->bytes;
     } else {
       if (!value) {
@@ -155,12 +157,7 @@ tn_status* state_set(tn_plan* plan, tn_str name, const DLTensor* value) {
   return guarded([&]() -> Status {
     TN_TRY(state, find_state(plan, name));
     TN_CHECK(check_tensor(*state, *value));
-    if (state->keeper >= 0) {
-      BackendUse& use = *plan->backends[state->keeper];
-      return use.called(
-          "state_set",
-          use.table->state_set(use.self, plan->kept->by_backend[state->keeper], name, value));
-    }
+    if (state->keeper >= 0) return give_value(plan, *state, state->keeper, *value);
     if (!state->now) {
       TN_TRY(now, alloc_tensor(plan->ctx, state->dtype, state->dims));
       state->now = std::move(now);

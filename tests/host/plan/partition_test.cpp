@@ -64,12 +64,14 @@ class Partition : public GraphTest {
     std::vector<Fallback> fallbacks;
     Result<std::vector<host::Partition>> partitions = partition(graph_, uses, taken, &fallbacks);
     ASSERT_TRUE(partitions.ok()) << partitions.status().text();
-    for (const host::Partition& part : *partitions)
+    for (const host::Partition& part : *partitions) {
+      sizes_.push_back(part.nodes.size());
       for (tn_node_id id : part.nodes) {
         tn_str domain{}, type{};
         Status ignored(graphs.node_op(graph_, id, &domain, &type));
         runs_.push_back(cat(view(type), " on ", part.backend));
       }
+    }
     for (const Fallback& one : fallbacks)
       fallbacks_.push_back(cat(one.node, ": ", one.why));
     n_asked_ = backends[0].n_asked;
@@ -77,6 +79,7 @@ class Partition : public GraphTest {
 
   tn_backend table_{};
   std::vector<std::string> runs_, fallbacks_;
+  std::vector<size_t> sizes_;  // of partitions
   int n_asked_ = 0;  // the first, about the graph or what came of it
 };
 
@@ -140,6 +143,42 @@ TEST_F(Partition, OpensALostNodeWhereItsPiecesRunBefore) {
 
   EXPECT_THAT(runs_, ElementsAre("Add on 0", "Relu on 0"));
   EXPECT_THAT(fallbacks_, IsEmpty());
+}
+
+// Adds on the first backend, Relus on the second.
+class Depths : public Partition {
+ protected:
+  void SetUp() override {
+    Partition::SetUp();
+    begin();
+    key_ = graphs.value_at(graph_, TN_LIST_INPUTS, 0, 0);
+    x_ = input("data", TypeOf(TN_F32, {3}));
+  }
+  tn_value_id add(tn_value_id a, tn_value_id b) { return node("Add", {a, b}).value; }
+  void divide_adds() {
+    ASSERT_EQ(commit(), "");
+    divide({{{"Add", "Double"}}, {{"Relu"}}});
+  }
+  tn_value_id key_ = 0, x_ = 0;
+};
+
+// As where a training step draws random numbers on another backend.
+TEST_F(Depths, DoNotCutAChainThatWaitsForAnotherBackendAtItsEnd) {
+  tn_value_id deep = add(add(add(x_, x_), x_), x_);
+  output("sum", add(deep, node("Relu", {add(key_, key_)}, "draw").value));
+  divide_adds();
+
+  // What the Relus wait for, the Relus, and all the others.
+  EXPECT_THAT(sizes_, ElementsAre(2, 2, 4));
+}
+
+TEST_F(Depths, DoNotCutAChainOfWhichAnotherBackendReadsTheBeginning) {
+  tn_value_id first = add(x_, x_);
+  output("end", node("Relu", {first}, "end").value);
+  output("sum", add(add(first, x_), x_));
+  divide_adds();
+
+  EXPECT_THAT(sizes_, ElementsAre(4, 2));
 }
 
 }  // namespace
