@@ -5,6 +5,7 @@
 // where a random error would move the mean, in bfloat16.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -44,6 +45,12 @@ bool is_sign_test(Node node) {
 // Whether what the read makes is kept in place of the value that it reads.
 bool is_made_early(const SavedRead& read, int64_t group) {
   return read.kind == ReadKind::kStep && !(group == 0 && is_sign_test(read.node));
+}
+
+// A backend computes such a node again rather than keep its result.
+bool is_cheap(Node node) {
+  const tn_op_columns* columns = node ? node.columns() : nullptr;
+  return columns && columns->recompute <= TN_RECOMPUTE_FUSIBLE;
 }
 
 // Operators with which a backend joins what comes before them are no place to wait at: it would
@@ -87,8 +94,13 @@ class Compress {
     TN_TRY(reads, saved_reads(graph, joint));
     std::vector<Saved> all = by_value(reads, joint);
     std::vector<Compression::Form> forms;
+    std::set<tn_value_id> stays;
     for (Saved& saved : all) {
       saved.why = plan_for(saved, joint, &saved.plan);
+      if (!saved.why.empty()) stays.insert(saved.base.id);
+    }
+    for (Saved& saved : all) {
+      if (saved.why.empty() && is_made_again(saved.base.producer(), stays)) saved.why = "cheap";
       if (saved.why.empty() && saved.plan.group)
         forms.push_back({saved.base.type().elements(), saved.plan.group});
     }
@@ -141,6 +153,15 @@ class Compress {
     out->place = *at;
     return "";
   }
+  // From what stays in memory: what is packed is not the same any more.
+  static bool is_made_again(Node node, const std::set<tn_value_id>& stays) {
+    if (!is_cheap(node)) return false;
+    std::vector<Value> inputs = node.inputs();
+    return std::all_of(inputs.begin(), inputs.end(), [&](Value input) {
+      return !input || input.is_constant() || stays.contains(base_of(input).id);
+    });
+  }
+
   // Random numbers are drawn before the forward pass: what draws them may be another backend, and
   // values of the forward pass need not wait for it.
   static Node first_place(const Joint& joint) {

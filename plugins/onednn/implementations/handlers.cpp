@@ -55,6 +55,7 @@ constexpr Handler kHandlers[] = {
     {"QuantizeLinear.any", refuse_quantize_any, lower_quantize_any, kAnyType | kNarrow},
     {"RMSNormalization", refuse_layer_norm, lower_layer_norm, kWidened},
     {"RNN", refuse_recurrent, lower_recurrent, kWidened},
+    {"RandomUniformLike", refuse_random_uniform, lower_random_uniform, kAnyType | kOptionalFirst},
     {"Range", refuse_range, lower_range, kAnyType},
     {"ReduceL1", refuse_reduce, lower_reduce, kAnyType | kEmpty},
     {"ReduceL2", refuse_reduce, lower_reduce, kAnyType | kEmpty},

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenon.Random: uniform numbers whose key is an input, as Dropout draws them in each training step.
+// Uniform numbers: tenon.Random, whose key is an input, as Dropout draws them in each training
+// step, and RandomUniformLike, whose seed is an attribute.
+
+#include <bit>
+
+#include "tenon/sdk/draws.hpp"
 
 #include "kernels/draws.h"
 
@@ -21,18 +26,33 @@ std::string refuse_random(const Graph& graph, const Node& node) {
 void lower_random(Lowering& lowering, int index) {
   const Graph& graph = lowering.graph();
   const Node& node = graph.nodes[index];
+  const Value& made = graph.values[node.outputs[0]];
   const bool has_stream = graph.values[node.inputs[1]].count() > 1;
   lower_dense(lowering, index, "tenon:random",
-              [dims = graph.values[node.outputs[0]].dims, has_stream](
+              [dims = made.dims, n = made.count(), has_stream](
                   const kernels::Context& context, void* const* pointers) -> const char* {
                 if (!std::equal(dims.begin(), dims.end(), static_cast<const int64_t*>(pointers[0])))
                   return "the shape is not the one that was compiled";
                 const auto* key = static_cast<const uint64_t*>(pointers[1]);
-                int64_t n = 1;
-                for (int64_t dim : dims)
-                  n *= dim;
-                kernels::draw_uniform(context, key[0], has_stream ? key[1] : 0,
+                kernels::draw_uniform(context, {key[0], has_stream ? key[1] : 0},
                                       static_cast<float*>(pointers[2]), n);
+                return nullptr;
+              });
+}
+
+std::string refuse_random_uniform(const Graph& graph, const Node& node) {
+  return graph.values[node.outputs[0]].type == ElementType::kF32 ? "" : "only results of f32";
+}
+
+// Its input is gone by now (rewrites/shape_reads): the first pointer is NULL.
+void lower_random_uniform(Lowering& lowering, int index) {
+  const Node& node = lowering.graph().nodes[index];
+  const double low = node.real("low", 0), high = node.real("high", 1);
+  const kernels::Uniform of{std::bit_cast<uint64_t>(seed_of(node.source)), 0, low, high - low};
+  lower_dense(lowering, index, "tenon:random",
+              [of, n = lowering.graph().values[node.outputs[0]].count()](
+                  const kernels::Context& context, void* const* pointers) -> const char* {
+                kernels::draw_uniform(context, of, static_cast<float*>(pointers[1]), n);
                 return nullptr;
               });
 }

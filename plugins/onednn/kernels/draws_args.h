@@ -7,8 +7,13 @@
 
 namespace tenon::onednn::kernels {
 
-struct DrawArgs {
+struct Uniform {
   uint64_t seed = 0, stream = 0;
+  double low = 0, scale = 1;
+};
+
+struct DrawArgs {
+  Uniform of;
   uint64_t block = 0;  // the first
   float* out = nullptr;
   int64_t n = 0;  // numbers, two of each block

@@ -16,6 +16,7 @@
 #include "late_scores.hpp"
 #include "many_inputs.hpp"
 #include "recompute.hpp"
+#include "shape_reads.hpp"
 #include "widen_halves.hpp"
 
 namespace tenon::onednn {
@@ -26,6 +27,7 @@ void rewrite_before_claiming(Graph& graph) {
 }
 
 void rewrite(Graph& graph) {
+  drop_shape_reads(graph);
   merge_attention_grads(graph);
   move_channel_scales(graph);
   expand(graph);

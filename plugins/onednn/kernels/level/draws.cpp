@@ -25,7 +25,7 @@ Blocks counters(const DrawArgs& args, uint64_t block) {
   Vl at;
   for (int i = 0; i < kHalfLanes; ++i)
     at[i] = static_cast<int64_t>(block) + i;
-  const Vl stream = Vl{} + static_cast<int64_t>(args.stream);
+  const Vl stream = Vl{} + static_cast<int64_t>(args.of.stream);
   return {{at, high_half(at), stream, high_half(stream)}};
 }
 
@@ -36,14 +36,14 @@ void round_of(Blocks& of, int64_t low_key, int64_t high_key) {
 }
 
 // 53 bits of two words, times 2^-53: the upper 21 and the lower 32 stand behind the exponents of
-// 2^84 and 2^52, which are then taken off; nothing is rounded before the number is f32.
-HalfLanes<float> unit(Vl high, Vl low) {
+// 2^84 and 2^52, which are then taken off.
+HalfLanes<float> number(const Uniform& of, Vl high, Vl low) {
   constexpr int64_t kLowHalf = 0xffffffff, k52 = 0x4330000000000000, k84 = 0x4530000000000000;
   const Vl upper = (high & kLowHalf) >> 11;
   const Vl lower = (high << 21 | (low & kLowHalf) >> 11) & kLowHalf;
   const Vd whole = reinterpret_cast<Vd>(upper | k84) - (0x1p84 + 0x1p52);
-  return __builtin_convertvector((whole + reinterpret_cast<Vd>(lower | k52)) * 0x1p-53,
-                                 HalfLanes<float>);
+  const Vd unit = (whole + reinterpret_cast<Vd>(lower | k52)) * 0x1p-53;
+  return __builtin_convertvector(of.low + of.scale * unit, HalfLanes<float>);
 }
 
 // Two numbers of each lane, one behind the other.
@@ -59,8 +59,8 @@ void draw(const DrawArgs& args, uint64_t block, float* out) {
   Blocks chains[kChains];
   for (int i = 0; i < kChains; ++i)
     chains[i] = counters(args, block + static_cast<uint64_t>(i) * kHalfLanes);
-  auto low_key = static_cast<uint32_t>(args.seed);
-  auto high_key = static_cast<uint32_t>(args.seed >> 32);
+  auto low_key = static_cast<uint32_t>(args.of.seed);
+  auto high_key = static_cast<uint32_t>(args.of.seed >> 32);
   for (int round = 0; round < 10; ++round) {
     for (Blocks& chain : chains)
       round_of(chain, low_key, high_key);
@@ -69,7 +69,8 @@ void draw(const DrawArgs& args, uint64_t block, float* out) {
   }
   for (int i = 0; i < kChains; ++i) {
     const Vl* words = chains[i].words;
-    store(out + i * kLanes, side_by_side(unit(words[1], words[0]), unit(words[3], words[2])));
+    store(out + i * kLanes, side_by_side(number(args.of, words[1], words[0]),
+                                         number(args.of, words[3], words[2])));
   }
 }
 

@@ -26,10 +26,11 @@ Words philox(uint64_t seed, uint64_t stream, uint64_t block) {
   return c;
 }
 
-float number(uint64_t seed, uint64_t stream, uint64_t i) {
+float number(uint64_t seed, uint64_t stream, uint64_t i, double low = 0, double scale = 1) {
   const Words words = philox(seed, stream, i / 2);
   const uint64_t upper = words[i % 2 * 2 + 1], lower = words[i % 2 * 2];
-  return static_cast<float>(static_cast<double>((upper << 32 | lower) >> 11) * 0x1p-53);
+  const double unit = static_cast<double>((upper << 32 | lower) >> 11) * 0x1p-53;
+  return static_cast<float>(low + scale * unit);
 }
 
 // kat_vectors of Random123, philox4x32 with 10 rounds.
@@ -47,7 +48,7 @@ TEST_P(Draws, AreThoseOfTheGenerator) {
   for (const auto& [seed, stream] : kKeys)
     for (int64_t n : {0, 1, 2, 7, 31, 63, 64, 65, 1000, 20001}) {
       std::vector<float> got(static_cast<uint64_t>(n) + 1, 7.0F);
-      draw_uniform(context_, seed, stream, got.data(), n);
+      draw_uniform(context_, {seed, stream}, got.data(), n);
       for (int64_t i = 0; i < n; ++i)
         ASSERT_EQ(got[static_cast<uint64_t>(i)], number(seed, stream, static_cast<uint64_t>(i)))
             << "number " << i << " of " << n;
@@ -55,11 +56,18 @@ TEST_P(Draws, AreThoseOfTheGenerator) {
     }
 }
 
+TEST_P(Draws, AreScaledBeforeTheyAreRounded) {
+  std::vector<float> got(300);
+  draw_uniform(context_, {5, 6, -0.3, 2.7}, got.data(), 300);
+  for (uint64_t i = 0; i < got.size(); ++i)
+    ASSERT_EQ(got[i], number(5, 6, i, -0.3, 2.7)) << i;
+}
+
 // Blocks beyond 32 bits, as the table has them.
 TEST_P(Draws, CountBlocksIn64Bits) {
   constexpr uint64_t kFirst = (uint64_t{1} << 32) - 5;
   std::vector<float> got(200);
-  context_.table->uniform_blocks({3, 4, kFirst, got.data(), 200});
+  context_.table->uniform_blocks({{3, 4}, kFirst, got.data(), 200});
   for (uint64_t i = 0; i < got.size(); ++i)
     ASSERT_EQ(got[i], number(3, 4, 2 * kFirst + i)) << i;
 }
