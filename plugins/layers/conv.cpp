@@ -37,12 +37,13 @@ class Conv {
     size_t n_axes = type.rank() - 2;
     TN_TRY(kernel, per_axis(sizes_[0], n_axes, "kernel"));
     int64_t taps = element_count(kernel);
-    int64_t reads = in / groups_ * taps, writes = out_ / groups_ * taps;
     std::vector<int64_t> shape{transposed_ ? in : out_, (transposed_ ? out_ : in) / groups_};
+    // As PyTorch counts them: by the weight's own axes, of groups and of a transpose too.
+    int64_t fan_in = shape[1] * taps, fan_out = shape[0] * taps;
     shape.insert(shape.end(), kernel.begin(), kernel.end());
     std::vector<Value> inputs{use.input(0),
-                              use.parameter({"weight", shape, &init_.weight, reads, writes})};
-    if (has_bias_) inputs.push_back(use.parameter({"bias", {out_}, &init_.bias, reads, writes}));
+                              use.parameter({"weight", shape, &init_.weight, fan_in, fan_out})};
+    if (has_bias_) inputs.push_back(use.parameter({"bias", {out_}, &init_.bias, fan_in, fan_out}));
     TN_TRY(stride, per_axis(sizes_[1], n_axes, "stride"));
     TN_TRY(dilation, per_axis(sizes_[2], n_axes, "dilation"));
     std::vector<Attr> attrs{
