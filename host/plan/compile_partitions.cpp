@@ -97,8 +97,9 @@ class Compiler {
     TN_TRY(cut, cut_out(one.partition.nodes));
     one.graph = std::move(cut);
     void* exe = nullptr;
-    Status compiled = use.called("compile", use.table->compile(use.self, one.graph.get(), use.device,
-                                                               use.options.get(), &exe));
+    Status compiled = use.called(
+        "compile",
+        use.table->compile(use.self, one.graph.get(), use.device, use.options.get(), &exe));
     one.exe = Exe(exe, {&use});
     return compiled;
   }

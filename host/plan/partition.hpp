@@ -38,8 +38,9 @@ struct CompiledPartition {
 };
 
 // The partitions of a bound graph, compiled. Where a backend cannot compile what it claimed, the
-// next one that claims the nodes gets them, and they are listed with the reason. `lost`: what backends have lost before. spares_constants: a backend may discard those
-// that nothing but its partition and this graph has.
+// next one that claims the nodes gets them, and they are listed with the reason. `lost`: what
+// backends have lost before. spares_constants: a backend may discard those that nothing but its
+// partition and this graph has.
 Result<std::vector<CompiledPartition>> compile_partitions(tn_plan* plan,
                                                           tn_graph* graph,
                                                           Lost lost,

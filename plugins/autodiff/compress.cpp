@@ -132,9 +132,8 @@ class Compress {
     if (bytes < least_bytes_) return "small";
     if (dtype != TN_F32 && dtype != TN_BF16 && dtype != TN_F16) return "type";
     int64_t elements = saved.base.type().elements();
-    bool is_linear = std::none_of(saved.reads.begin(), saved.reads.end(), [](auto& read) {
-      return read.kind == ReadKind::kNonlinear;
-    });
+    bool is_linear = std::none_of(saved.reads.begin(), saved.reads.end(),
+                                  [](auto& read) { return read.kind == ReadKind::kNonlinear; });
     if (to_int8_ && is_linear) out->group = Compression::group_of(elements, group_);
     int64_t packed = elements * (out->group ? 1 : 2);
     if (packed >= bytes) return is_linear ? "type" : "nonlinear";

@@ -62,7 +62,6 @@ class Choice {
   }
 
  private:
-
   std::vector<std::vector<int>> candidates() const {
     std::vector<std::vector<int>> out;
     for (int k = 2; k <= std::min(kBudgets, n_); ++k)

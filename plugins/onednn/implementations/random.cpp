@@ -6,9 +6,8 @@
 
 #include "tenon/sdk/draws.hpp"
 
-#include "kernels/draws.h"
-
 #include "dense.hpp"
+#include "kernels/draws.h"
 
 namespace tenon::onednn {
 

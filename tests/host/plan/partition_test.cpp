@@ -80,7 +80,7 @@ class Partition : public GraphTest {
   tn_backend table_{};
   std::vector<std::string> runs_, fallbacks_;
   std::vector<size_t> sizes_;  // of partitions
-  int n_asked_ = 0;  // the first, about the graph or what came of it
+  int n_asked_ = 0;            // the first, about the graph or what came of it
 };
 
 TEST_F(Partition, GivesANodeWholeToTheFirstThatTakesIt) {

@@ -69,8 +69,8 @@ void draw(const DrawArgs& args, uint64_t block, float* out) {
   }
   for (int i = 0; i < kChains; ++i) {
     const Vl* words = chains[i].words;
-    store(out + i * kLanes, side_by_side(number(args.of, words[1], words[0]),
-                                         number(args.of, words[3], words[2])));
+    store(out + i * kLanes,
+          side_by_side(number(args.of, words[1], words[0]), number(args.of, words[3], words[2])));
   }
 }
 
