@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uniform numbers: tenon.Random, whose key is an input, as Dropout draws them in each training
-// step, and RandomUniformLike, whose seed is an attribute.
+// Random numbers: tenon.Random, whose key is an input, as Dropout draws them in each training step,
+// and RandomUniformLike and RandomNormalLike, whose seed is an attribute.
 
 #include <bit>
 
@@ -10,11 +10,21 @@
 #include "kernels/draws.h"
 
 namespace tenon::onednn {
+namespace {
+
+using Kernel = decltype(&kernels::draw_uniform);
+
+Kernel kernel_for(bool is_normal) {
+  return is_normal ? &kernels::draw_normal : &kernels::draw_uniform;
+}
+
+}  // namespace
 
 std::string refuse_random(const Graph& graph, const Node& node) {
   const Value &stated = graph.values[node.inputs[0]], &key = graph.values[node.inputs[1]];
   const Value& made = graph.values[node.outputs[0]];
-  if (node.text("kind", "uniform") != "uniform") return "only kind=uniform";
+  const std::string kind = node.text("kind", "uniform");
+  if (kind != "uniform" && kind != "normal") return "only kind=uniform and normal";
   if (made.type != ElementType::kF32) return "only results of f32";
   if (stated.type != ElementType::kI64 || key.type != ElementType::kI64)
     return "only a shape and a key of i64";
@@ -27,31 +37,35 @@ void lower_random(Lowering& lowering, int index) {
   const Node& node = graph.nodes[index];
   const Value& made = graph.values[node.outputs[0]];
   const bool has_stream = graph.values[node.inputs[1]].count() > 1;
+  const Kernel draw = kernel_for(node.text("kind", "uniform") == "normal");
   lower_dense(lowering, index, "tenon:random",
-              [dims = made.dims, n = made.count(), has_stream](
+              [dims = made.dims, n = made.count(), has_stream, draw](
                   const kernels::Context& context, void* const* pointers) -> const char* {
                 if (!std::equal(dims.begin(), dims.end(), static_cast<const int64_t*>(pointers[0])))
                   return "the shape is not the one that was compiled";
                 const auto* key = static_cast<const uint64_t*>(pointers[1]);
-                kernels::draw_uniform(context, {key[0], has_stream ? key[1] : 0},
-                                      static_cast<float*>(pointers[2]), n);
+                draw(context, {key[0], has_stream ? key[1] : 0}, static_cast<float*>(pointers[2]),
+                     n);
                 return nullptr;
               });
 }
 
-std::string refuse_random_uniform(const Graph& graph, const Node& node) {
+std::string refuse_random_like(const Graph& graph, const Node& node) {
   return graph.values[node.outputs[0]].type == ElementType::kF32 ? "" : "only results of f32";
 }
 
 // Its input is gone by now (rewrites/shape_reads): the first pointer is NULL.
-void lower_random_uniform(Lowering& lowering, int index) {
+void lower_random_like(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
-  const double low = node.real("low", 0), high = node.real("high", 1);
-  const kernels::Uniform of{std::bit_cast<uint64_t>(seed_of(node.source)), 0, low, high - low};
+  const bool is_normal = node.op == "RandomNormalLike";
+  kernels::Draws draws{std::bit_cast<uint64_t>(seed_of(node.source))};
+  draws.shift = node.real(is_normal ? "mean" : "low", 0);
+  draws.scale = is_normal ? node.real("scale", 1) : node.real("high", 1) - draws.shift;
   lower_dense(lowering, index, "tenon:random",
-              [of, n = lowering.graph().values[node.outputs[0]].count()](
-                  const kernels::Context& context, void* const* pointers) -> const char* {
-                kernels::draw_uniform(context, of, static_cast<float*>(pointers[1]), n);
+              [draws, n = lowering.graph().values[node.outputs[0]].count(),
+               draw = kernel_for(is_normal)](const kernels::Context& context,
+                                             void* const* pointers) -> const char* {
+                draw(context, draws, static_cast<float*>(pointers[1]), n);
                 return nullptr;
               });
 }

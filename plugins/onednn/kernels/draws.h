@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Uniform numbers in [0, 1) of the host's generator (tenon/host/random.h), the same to the bit:
-// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), where the
-// counter is {block, stream} and the key is the seed. A block of four words makes two numbers of 53
-// bits; low + scale times that is computed in f64 and rounded to f32, so that the largest become 1.
+// Random numbers of the host's generator (tenon/host/random.h): Philox4x32-10 (Salmon et al.,
+// "Parallel random numbers: as easy as 1, 2, 3", SC 2011), where the counter is {block, stream} and
+// the key is the seed. A block of four words makes two numbers of 53 bits. What comes of them is
+// computed in f64 and rounded to f32.
 
 #include "context.h"
 #include "draws_args.h"
 
 namespace tenon::onednn::kernels {
 
-// Numbers 0..n of the stream.
-void draw_uniform(const Context& context, const Uniform& of, float* out, int64_t n);
+// Numbers 0..n of the stream: uniform in [0, 1), of which the largest become 1 in f32. The same to
+// the bit as the host's.
+void draw_uniform(const Context& context, const Draws& draws, float* out, int64_t n);
+// Of mean 0 and variance 1, by Box and Muller, within some 1e-15 of the host's before rounding.
+void draw_normal(const Context& context, const Draws& draws, float* out, int64_t n);
 
 }  // namespace tenon::onednn::kernels

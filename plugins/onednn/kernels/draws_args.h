@@ -7,16 +7,24 @@
 
 namespace tenon::onednn::kernels {
 
-struct Uniform {
+struct Draws {
   uint64_t seed = 0, stream = 0;
-  double low = 0, scale = 1;
+  double shift = 0, scale = 1;  // shift + scale x, of each number x
 };
 
 struct DrawArgs {
-  Uniform of;
+  Draws of;
   uint64_t block = 0;  // the first
   float* out = nullptr;
   int64_t n = 0;  // numbers, two of each block
+};
+
+// The two numbers of kDrawnPairs blocks in f64, neither shifted nor scaled.
+constexpr int64_t kDrawnPairs = 256;
+struct DrawnPairs {
+  uint64_t seed = 0, stream = 0;
+  uint64_t block = 0;  // the first
+  double *first = nullptr, *second = nullptr;
 };
 
 }  // namespace tenon::onednn::kernels

@@ -6,7 +6,7 @@ namespace tenon::onednn {
 void drop_shape_reads(Graph& graph) {
   bool found = false;
   for (Node& node : graph.nodes) {
-    if (node.op != "RandomUniformLike") continue;
+    if (node.op != "RandomUniformLike" && node.op != "RandomNormalLike") continue;
     node.inputs[0] = kNone;
     found = true;
   }

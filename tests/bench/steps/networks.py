@@ -181,8 +181,11 @@ def mobilenet(count=64, size=32, classes=94) -> Network:
     return Network(weights, images(count, 1, size, classes), loss)
 
 
-def minilm(layers=6, width=384, heads=12, inner=1536, words=30522, count=16, length=128) -> Network:
-    """The encoder of all-MiniLM-L6 with a classifier of two classes over the first token."""
+def minilm(
+    layers=6, width=384, heads=12, inner=1536, words=30522, count=16, length=128, dropout=0.0
+) -> Network:
+    """The encoder of all-MiniLM-L6 with a classifier of two classes over the first token. dropout:
+    of the embedding and of what is added to each residual, as BERT is trained with 0.1."""
     weights = Weights(3)
     weights.normal("words", (words, width), 0.02)
     weights.normal("places", (512, width), 0.02)
@@ -206,16 +209,19 @@ def minilm(layers=6, width=384, heads=12, inner=1536, words=30522, count=16, len
         def norm(x, name):
             return ops.layer_norm(x, w[f"{name}.weight"], w[f"{name}.bias"])
 
-        x = norm(ops.rows(w["words"], x) + w["places"][:length], "embedding.norm")
+        def drop(x):
+            return ops.dropout(x, dropout) if dropout else x
+
+        x = drop(norm(ops.rows(w["words"], x) + w["places"][:length], "embedding.norm"))
         for i in range(layers):
             name = f"layer{i}"
             q, k, v = (
                 ops.heads(linear(x, f"{name}.{part}"), heads) for part in ("query", "key", "value")
             )
             attended = linear(ops.attention(q, k, v), f"{name}.attended")
-            x = norm(x + attended, f"{name}.norm1")
+            x = norm(x + drop(attended), f"{name}.norm1")
             inner_ = ops.gelu(linear(x, f"{name}.inner"))
-            x = norm(x + linear(inner_, f"{name}.outer"), f"{name}.norm2")
+            x = norm(x + drop(linear(inner_, f"{name}.outer")), f"{name}.norm2")
         return ops.cross_entropy(linear(x[:, 0], "out"), y)
 
     return Network(weights, batch, loss, "adamw", 2e-5)
@@ -351,6 +357,7 @@ NETWORKS = {
     "resnet50": lambda: resnet((3, 4, 6, 3), True, 16, 224, 1000),
     "mobilenet": mobilenet,
     "minilm": minilm,
+    "minilm_dropout": lambda: minilm(dropout=0.1),
     "bert": bert,
     "gpt2": gpt2,
     "unet": unet,

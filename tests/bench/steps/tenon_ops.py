@@ -58,6 +58,10 @@ def gelu(x, tanh=False):
     return current().node("Gelu", [x], approximate="tanh" if tanh else "none")
 
 
+def dropout(x, ratio):
+    return tn.dropout(x, ratio)
+
+
 def heads(x, count):
     batch, length, width = x.shape
     return tn.permute_dims(tn.reshape(x, (batch, length, count, width // count)), (0, 2, 1, 3))

@@ -48,6 +48,10 @@ def gelu(x, tanh=False):
     return F.gelu(x, approximate="tanh" if tanh else "none")
 
 
+def dropout(x, ratio):
+    return F.dropout(x, ratio)
+
+
 def heads(x, count):
     return x.unflatten(-1, (count, -1)).transpose(1, 2)
 

@@ -62,3 +62,12 @@ def test_draws_are_those_of_the_reference():
     drawn = [tn.jit(lambda x: tn.dropout(x, 0.3), backend=b)(x) for b in ("onednn", "reference")]
     np.testing.assert_array_equal(*drawn)
     assert 0.2 < (drawn[0] == 0).mean() < 0.4
+
+
+@pytest.mark.parametrize("draw", [tn.random_uniform, tn.random_normal])
+def test_numbers_are_those_of_the_reference(draw):
+    made = []
+    for backend in ("onednn", "reference"):
+        f = tn.jit(lambda x, key: x + draw((37, 41), key=key), backend=backend)
+        made.append(f(np.zeros((37, 41), "f"), np.array([5, 6])))
+    np.testing.assert_allclose(*made, rtol=1e-6)

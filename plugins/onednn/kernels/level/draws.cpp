@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uniform numbers by Philox4x32-10; contract in ../draws.h. A lane of 64 bits is a block. Its words
+// Numbers by Philox4x32-10; contract in ../draws.h. A lane of 64 bits is a block. Its words
 // are in the low halves of four registers; what is in the high halves does not matter, since
 // products read the low ones alone.
 
@@ -21,12 +21,12 @@ Vl high_half(Vl x) {
   return reinterpret_cast<Vl>(reinterpret_cast<HalfLanes<uint64_t>>(x) >> 32);
 }
 
-Blocks counters(const DrawArgs& args, uint64_t block) {
+Blocks counters(uint64_t stream, uint64_t block) {
   Vl at;
   for (int i = 0; i < kHalfLanes; ++i)
     at[i] = static_cast<int64_t>(block) + i;
-  const Vl stream = Vl{} + static_cast<int64_t>(args.of.stream);
-  return {{at, high_half(at), stream, high_half(stream)}};
+  const Vl low = Vl{} + static_cast<int64_t>(stream);
+  return {{at, high_half(at), low, high_half(low)}};
 }
 
 void round_of(Blocks& of, int64_t low_key, int64_t high_key) {
@@ -35,15 +35,30 @@ void round_of(Blocks& of, int64_t low_key, int64_t high_key) {
   of = {{high_half(b) ^ of.words[1] ^ low_key, b, high_half(a) ^ of.words[3] ^ high_key, a}};
 }
 
+void draw(uint64_t seed, uint64_t stream, uint64_t block, Blocks* chains) {
+  for (int i = 0; i < kChains; ++i)
+    chains[i] = counters(stream, block + static_cast<uint64_t>(i) * kHalfLanes);
+  auto low_key = static_cast<uint32_t>(seed), high_key = static_cast<uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < kChains; ++i)
+      round_of(chains[i], low_key, high_key);
+    low_key += 0x9E3779B9U;
+    high_key += 0xBB67AE85U;
+  }
+}
+
 // 53 bits of two words, times 2^-53: the upper 21 and the lower 32 stand behind the exponents of
 // 2^84 and 2^52, which are then taken off.
-HalfLanes<float> number(const Uniform& of, Vl high, Vl low) {
+Vd unit(Vl high, Vl low) {
   constexpr int64_t kLowHalf = 0xffffffff, k52 = 0x4330000000000000, k84 = 0x4530000000000000;
   const Vl upper = (high & kLowHalf) >> 11;
   const Vl lower = (high << 21 | (low & kLowHalf) >> 11) & kLowHalf;
   const Vd whole = reinterpret_cast<Vd>(upper | k84) - (0x1p84 + 0x1p52);
-  const Vd unit = (whole + reinterpret_cast<Vd>(lower | k52)) * 0x1p-53;
-  return __builtin_convertvector(of.low + of.scale * unit, HalfLanes<float>);
+  return (whole + reinterpret_cast<Vd>(lower | k52)) * 0x1p-53;
+}
+
+HalfLanes<float> number(const Draws& draws, Vl high, Vl low) {
+  return __builtin_convertvector(draws.shift + draws.scale * unit(high, low), HalfLanes<float>);
 }
 
 // Two numbers of each lane, one behind the other.
@@ -55,35 +70,43 @@ Vf side_by_side(HalfLanes<float> first, HalfLanes<float> second) {
   return reinterpret<Vf>(widened(first) | widened(second) << 32);
 }
 
-void draw(const DrawArgs& args, uint64_t block, float* out) {
+// kNumbers from a block on.
+void draw_numbers(const Draws& draws, uint64_t block, float* out) {
   Blocks chains[kChains];
-  for (int i = 0; i < kChains; ++i)
-    chains[i] = counters(args, block + static_cast<uint64_t>(i) * kHalfLanes);
-  auto low_key = static_cast<uint32_t>(args.of.seed);
-  auto high_key = static_cast<uint32_t>(args.of.seed >> 32);
-  for (int round = 0; round < 10; ++round) {
-    for (Blocks& chain : chains)
-      round_of(chain, low_key, high_key);
-    low_key += 0x9E3779B9U;
-    high_key += 0xBB67AE85U;
-  }
+  draw(draws.seed, draws.stream, block, chains);
   for (int i = 0; i < kChains; ++i) {
     const Vl* words = chains[i].words;
     store(out + i * kLanes,
-          side_by_side(number(args.of, words[1], words[0]), number(args.of, words[3], words[2])));
+          side_by_side(number(draws, words[1], words[0]), number(draws, words[3], words[2])));
   }
 }
 
 }  // namespace
 
 void uniform_blocks(const DrawArgs& args) {
+  auto block_of = [&](int64_t i) { return args.block + static_cast<uint64_t>(i) / 2; };
   int64_t i = 0;
   for (; i + kNumbers <= args.n; i += kNumbers)
-    draw(args, args.block + static_cast<uint64_t>(i) / 2, args.out + i);
+    draw_numbers(args.of, block_of(i), args.out + i);
   if (i == args.n) return;
   float last[kNumbers];
-  draw(args, args.block + static_cast<uint64_t>(i) / 2, last);
+  draw_numbers(args.of, block_of(i), last);
   std::memcpy(args.out + i, last, static_cast<size_t>(args.n - i) * sizeof(float));
+}
+
+void uniform_pairs(const DrawnPairs& pairs) {
+  constexpr int64_t kBlocks = kNumbers / 2;
+  static_assert(kDrawnPairs % kBlocks == 0);
+  for (int64_t at = 0; at < kDrawnPairs; at += kBlocks) {
+    Blocks chains[kChains];
+    draw(pairs.seed, pairs.stream, pairs.block + static_cast<uint64_t>(at), chains);
+    for (int i = 0; i < kChains; ++i) {
+      const Vl* words = chains[i].words;
+      const Vd first = unit(words[1], words[0]), second = unit(words[3], words[2]);
+      std::memcpy(pairs.first + at + i * kHalfLanes, &first, sizeof first);
+      std::memcpy(pairs.second + at + i * kHalfLanes, &second, sizeof second);
+    }
+  }
 }
 
 }  // namespace tenon::onednn::kernels::TENON_LEVEL

@@ -4,6 +4,7 @@
 #include "kernels/draws.h"
 
 #include <array>
+#include <numbers>
 
 #include "levels.h"
 
@@ -61,6 +62,30 @@ TEST_P(Draws, AreScaledBeforeTheyAreRounded) {
   draw_uniform(context_, {5, 6, -0.3, 2.7}, got.data(), 300);
   for (uint64_t i = 0; i < got.size(); ++i)
     ASSERT_EQ(got[i], number(5, 6, i, -0.3, 2.7)) << i;
+}
+
+// Box and Muller, "A note on the generation of random normal deviates", 1958.
+double normal(uint64_t seed, uint64_t stream, uint64_t i) {
+  const Words words = philox(seed, stream, i / 2);
+  auto unit = [&](size_t low) {
+    const uint64_t bits = (uint64_t{words[low + 1]} << 32 | words[low]) >> 11;
+    return static_cast<double>(bits) * 0x1p-53;
+  };
+  const double radius = std::sqrt(-2 * std::log(1 - unit(0)));
+  const double angle = 2 * std::numbers::pi * unit(2);
+  return radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
+}
+
+TEST_P(Draws, AreNormal) {
+  for (int64_t n : {1, 3, 511, 512, 513, 5000}) {
+    std::vector<float> got(static_cast<uint64_t>(n) + 1, 7.0F);
+    draw_normal(context_, {8, 9, 0.5, 3}, got.data(), n);
+    for (int64_t i = 0; i < n; ++i) {
+      const double want = 0.5 + 3 * normal(8, 9, static_cast<uint64_t>(i));
+      ASSERT_NEAR(got[static_cast<uint64_t>(i)], want, 1e-7 * std::max(1.0, std::fabs(want))) << i;
+    }
+    EXPECT_EQ(got.back(), 7.0F);
+  }
 }
 
 // Blocks beyond 32 bits, as the table has them.
