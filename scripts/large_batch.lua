@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A bag of tricks for batches four times as large, beside the plain recipe of a reference network.
+-- A bag of tricks for batches four times as large, beside the plain recipe of the reference network resnet20.
 --   scripts/fetch glyphs
---   tenon run scripts/large_batch.lua --trust [--set network=resnet20] [--set seeds=3] [--set precision=bf16] [--set threads=N]
+--   tenon run scripts/large_batch.lua --trust [--set seeds=3] [--set precision=bf16] [--set threads=N]
 -- The plain side is the recipe of reference/networks.lua. The other has a batch of 256, a rate that grows with it (Goyal et al.
 -- 2017, section 2.1), warmup, smoothed labels, no decay on vectors (He et al. 2019, "Bag of Tricks for Image Classification with
 -- Convolutional Neural Networks", sections 3.1 and 5), and seven twelfths of the epochs.
@@ -10,8 +10,8 @@
 local tn = require "tenon"
 local networks, args = require "reference.networks", tn.args
 local models, out = args.models or ".cache/models", args.out or "runs/large_batch"
-local recipe = networks.find(args.network or "resnet20")
-local rates = tn.args.rates or { 0.5, 1, 2, 4 }
+local recipe = networks.find "resnet20"
+local rates = { 0.5, 1, 2, 4 }
 local cut = 0.9
 
 local sides = {
