@@ -2,6 +2,7 @@
 """A training step of a 48-block transformer with values kept or computed again: time and memory.
 
   recompute.py [--blocks 48] [--batch 8] [--length 128] [--width 128] [--rounds 3] [--steps 5]
+               [--threads 2]
 
 One process for each contestant and round, alternating. keep: all values for the backward pass;
 sqrt: the pass autodiff.recompute; half, quarter: the same with a budget, a share of the planned
@@ -113,7 +114,7 @@ class Tenon:
 
         joint = JOINT.get(kind, {})
         optimizer = tn.optim.sgd(lr=1e-2)
-        made = tn.Step(loss, weights(self.options), optimizer, joint=joint, threads=2)
+        made = tn.Step(loss, weights(self.options), optimizer, joint=joint, threads=self.options.threads)
         x = batch(self.options)
 
         def figures():
@@ -133,7 +134,7 @@ class Torch:
     def __init__(self, options):
         import torch
 
-        torch.set_num_threads(2)
+        torch.set_num_threads(options.threads)
         self.torch, self.options = torch, options
 
     def norm(self, x):
@@ -217,6 +218,7 @@ def main():
         ("width", 128),
         ("rounds", 3),
         ("steps", 5),
+        ("threads", 2),
     ):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--only", help="these contestants, with commas between them")
