@@ -13,9 +13,6 @@ class Joining {
   void run() {
     const int count = static_cast<int>(graph_.nodes.size());
     for (int i = 0; i < count; ++i)
-      if (graph_.nodes[i].op == "Relu") read_result_for_mask(i);
-    graph_.finish();
-    for (int i = 0; i < count; ++i)
       if (is_training_norm(graph_.nodes[i])) join_relu(i);
     for (int i = 0; i < count; ++i)
       if (graph_.nodes[i].op == "tenon.BatchNormGrad") join_mask(i);
@@ -29,18 +26,6 @@ class Joining {
 
   bool is_zero(int value) const {
     return value != kNone && constant_number(graph_.values[value]) == 0.0;
-  }
-
-  // Relu(x) > 0 where x > 0: then nothing but the Relu reads x.
-  void read_result_for_mask(int relu) {
-    int x = graph_.nodes[relu].inputs[0];
-    int y = graph_.nodes[relu].outputs[0];
-    for (int user : graph_.values[x].users) {
-      Node& node = graph_.nodes[user];
-      bool is_mask = node.op == "Greater" && user > relu && node.inputs[0] == x &&
-                     node.inputs[1] != x && is_zero(node.inputs[1]);
-      if (is_mask) node.inputs[0] = y;
-    }
   }
 
   void join_relu(int norm) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Rewrites of training graphs, after expand: the mask of a Relu's gradient reads the Relu's result
-// and not its argument, so that what makes the argument can take the Relu along; a Relu behind a
-// BatchNormalization in training, and the mask in front of its gradient, become part of them.
+// A rewrite of training graphs, after expand: a Relu behind a BatchNormalization in training, and
+// the mask in front of its gradient, which reads the Relu's result, become part of them.
 
 #include "graph/graph.hpp"
 
