@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // BatchNormalization over the batch's own statistics and tenon:BatchNormGrad, by oneDNN's training
-// primitives. The forward step keeps mean, variance and, where a Relu went into it, the mask for
-// the backward step of the same input.
+// primitives or, with channels that those have no vector code for, by own kernels. The forward step
+// keeps mean, variance and, where a Relu went into it, what tells its mask, for the backward step
+// of the same input.
 
 #include "handlers.hpp"
 #include "kept.hpp"
+#include "own_batch_norm.hpp"
 #include "rewrites/join_activations.hpp"
 
 namespace tenon::onednn {
@@ -67,8 +69,16 @@ void renew(Lowering& lowering, const Node& node, size_t output, Place now) {
 }
 
 struct Statistics {
-  Place mean, variance, mask;
+  Place mean, variance;
+  Place mask;  // of own kernels: the factor and the summand of x
 };
+
+Statistics scratch_statistics(Lowering& lowering, const View& x) {
+  const int64_t row_bytes = x.dims[1] * 4;
+  return {{lowering.scratch(row_bytes), 0},
+          {lowering.scratch(row_bytes), 0},
+          {lowering.scratch(2 * row_bytes), 0}};
+}
 
 // The forward step; `scale` and `shift` may be any rows when only the statistics are wanted.
 Statistics add_forward(Lowering& lowering,
@@ -95,6 +105,32 @@ Statistics add_forward(Lowering& lowering,
   return made;
 }
 
+// A result with one number for each channel, or memory for one that nobody wants.
+Place row_result(Lowering& lowering, const Node& node, size_t i, const View& x) {
+  bool is_wanted = i < node.outputs.size() && node.outputs[i] != kNone;
+  if (!is_wanted) return Place{lowering.scratch(x.dims[1] * 4), 0};
+  return place_of(lowering.make(node.outputs[i], ElementType::kF32, {1}));
+}
+
+void lower_own_grad(Lowering& lowering, const Node& node, const View& dy, const View& x) {
+  auto kept = [&](const char* what) { return lowering.kept(node.inputs[1], kept_key(node, what)); };
+  bool with_relu = node.integer(kFusedRelu, 0) != 0;
+  Statistics given = scratch_statistics(lowering, x);
+  const bool has_statistics = kept("mean") != nullptr;
+  if (has_statistics)
+    given = {*kept("mean"), *kept("variance"), with_relu ? *kept("mask") : given.mask};
+  Place scale = row_of(lowering, node.inputs[2]);
+  View dx = lowering.make(node.outputs[0], x.type, channels_last_strides(x.dims));
+  add_own_batch_norm_grad(lowering, node, with_relu,
+                          {.x = x,
+                           .dy = dy,
+                           .dx = dx,
+                           .rows = {scale, {}, given.mean, given.variance, given.mask},
+                           .dscale = row_result(lowering, node, 1, x),
+                           .dshift = row_result(lowering, node, 2, x),
+                           .has_statistics = has_statistics});
+}
+
 }  // namespace
 
 void lower_batch_norm_training(Lowering& lowering, int index) {
@@ -102,9 +138,15 @@ void lower_batch_norm_training(Lowering& lowering, int index) {
   bool with_relu = node.integer(kFusedRelu, 0) != 0;
   View x = channels_last(lowering, node.inputs[0]);
   View y = lowering.make(node.outputs[0], x.type, channels_last_strides(x.dims));
-  Primitive forward = forward_of(lowering, node, x, with_relu);
-  Statistics made = add_forward(lowering, node, forward, x, y, row_of(lowering, node.inputs[1]),
-                                row_of(lowering, node.inputs[2]));
+  Place scale = row_of(lowering, node.inputs[1]), shift = row_of(lowering, node.inputs[2]);
+  Statistics made;
+  if (takes_own_batch_norm(x)) {
+    made = scratch_statistics(lowering, x);
+    add_own_batch_norm(lowering, node, with_relu, x, y,
+                       {scale, shift, made.mean, made.variance, made.mask});
+  } else {
+    made = add_forward(lowering, node, forward_of(lowering, node, x, with_relu), x, y, scale, shift);
+  }
   lowering.keep(node.inputs[0], kept_key(node, "mean"), made.mean);
   lowering.keep(node.inputs[0], kept_key(node, "variance"), made.variance);
   if (with_relu) lowering.keep(node.inputs[0], kept_key(node, "mask"), made.mask);
@@ -124,6 +166,7 @@ void lower_batch_norm_grad(Lowering& lowering, int index) {
   bool with_relu = node.integer(kFusedRelu, 0) != 0;
   View dy = channels_last(lowering, node.inputs[0]);
   View x = channels_last(lowering, node.inputs[1]);
+  if (takes_own_batch_norm(x)) return lower_own_grad(lowering, node, dy, x);
   Primitive forward = forward_of(lowering, node, x, with_relu);
   Place scale = row_of(lowering, node.inputs[2]);
   auto kept = [&](const char* what) { return lowering.kept(node.inputs[1], kept_key(node, what)); };
@@ -137,11 +180,6 @@ void lower_batch_norm_grad(Lowering& lowering, int index) {
     given = add_forward(lowering, node, forward, x, nowhere, scale, scale);
   }
   View dx = lowering.make(node.outputs[0], x.type, channels_last_strides(x.dims));
-  auto row_result = [&](size_t i) {
-    bool is_wanted = i < node.outputs.size() && node.outputs[i] != kNone;
-    if (!is_wanted) return Place{lowering.scratch(x.dims[1] * 4), 0};
-    return place_of(lowering.make(node.outputs[i], ElementType::kF32, {1}));
-  };
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   Flags flags = Flags::use_scale | Flags::use_shift;
@@ -153,8 +191,8 @@ void lower_batch_norm_grad(Lowering& lowering, int index) {
                                      {DNNL_ARG_DIFF_DST, place_of(dy), forward.data},
                                      {DNNL_ARG_DIFF_SRC, place_of(dx), forward.data},
                                      {DNNL_ARG_SCALE, scale, forward.row},
-                                     {DNNL_ARG_DIFF_SCALE, row_result(1), forward.row},
-                                     {DNNL_ARG_DIFF_SHIFT, row_result(2), forward.row},
+                                     {DNNL_ARG_DIFF_SCALE, row_result(lowering, node, 1, x), forward.row},
+                                     {DNNL_ARG_DIFF_SHIFT, row_result(lowering, node, 2, x), forward.row},
                                      {DNNL_ARG_MEAN, given.mean, forward.row},
                                      {DNNL_ARG_VARIANCE, given.variance, forward.row}};
   if (with_relu) arguments.push_back({DNNL_ARG_WORKSPACE, given.mask, pd.workspace_desc()});

@@ -363,11 +363,11 @@ TEST_P(PointwiseCode, InterpretsWhereNoMemoryMayBecomeExecutable) {
   EXPECT_EXIT(without_executable_memory(), is_right_or_old_kernel, "");
 }
 
-constexpr Level kLevels[] = {Level::kAvx2, Level::kAvx512};
+constexpr Level kLevelsWithCode[] = {Level::kAvx2, Level::kAvx512};
 std::string name_of(const testing::TestParamInfo<Level>& info) {
   return level_name(info.param);
 }
-INSTANTIATE_TEST_SUITE_P(Levels, PointwiseCode, testing::ValuesIn(kLevels), name_of);
+INSTANTIATE_TEST_SUITE_P(Levels, PointwiseCode, testing::ValuesIn(kLevelsWithCode), name_of);
 
 }  // namespace
 }  // namespace tenon::onednn::kernels
