@@ -145,7 +145,8 @@ void lower_batch_norm_training(Lowering& lowering, int index) {
     add_own_batch_norm(lowering, node, with_relu, x, y,
                        {scale, shift, made.mean, made.variance, made.mask});
   } else {
-    made = add_forward(lowering, node, forward_of(lowering, node, x, with_relu), x, y, scale, shift);
+    made =
+        add_forward(lowering, node, forward_of(lowering, node, x, with_relu), x, y, scale, shift);
   }
   lowering.keep(node.inputs[0], kept_key(node, "mean"), made.mean);
   lowering.keep(node.inputs[0], kept_key(node, "variance"), made.variance);
@@ -187,14 +188,15 @@ void lower_batch_norm_grad(Lowering& lowering, int index) {
   dnnl::batch_normalization_backward::primitive_desc pd(
       lowering.engine(), dnnl::prop_kind::backward, forward.data, forward.data, forward.data,
       static_cast<float>(node.real("epsilon", 1e-5)), flags, forward.desc, attr);
-  std::vector<Argument> arguments = {{DNNL_ARG_SRC, place_of(x), forward.data},
-                                     {DNNL_ARG_DIFF_DST, place_of(dy), forward.data},
-                                     {DNNL_ARG_DIFF_SRC, place_of(dx), forward.data},
-                                     {DNNL_ARG_SCALE, scale, forward.row},
-                                     {DNNL_ARG_DIFF_SCALE, row_result(lowering, node, 1, x), forward.row},
-                                     {DNNL_ARG_DIFF_SHIFT, row_result(lowering, node, 2, x), forward.row},
-                                     {DNNL_ARG_MEAN, given.mean, forward.row},
-                                     {DNNL_ARG_VARIANCE, given.variance, forward.row}};
+  std::vector<Argument> arguments = {
+      {DNNL_ARG_SRC, place_of(x), forward.data},
+      {DNNL_ARG_DIFF_DST, place_of(dy), forward.data},
+      {DNNL_ARG_DIFF_SRC, place_of(dx), forward.data},
+      {DNNL_ARG_SCALE, scale, forward.row},
+      {DNNL_ARG_DIFF_SCALE, row_result(lowering, node, 1, x), forward.row},
+      {DNNL_ARG_DIFF_SHIFT, row_result(lowering, node, 2, x), forward.row},
+      {DNNL_ARG_MEAN, given.mean, forward.row},
+      {DNNL_ARG_VARIANCE, given.variance, forward.row}};
   if (with_relu) arguments.push_back({DNNL_ARG_WORKSPACE, given.mask, pd.workspace_desc()});
   lowering.add_primitive(node.name, pd.impl_info_str(), dnnl::batch_normalization_backward(pd),
                          pd.scratchpad_desc(), std::move(arguments),

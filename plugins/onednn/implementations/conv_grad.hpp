@@ -16,5 +16,8 @@ struct ConvGradSite {
 };
 
 Offer offer_winograd_weight_grad(const ConvGradSite& site);
+// With one filter for each channel; why the own kernel does not compute it.
+std::string why_not_depthwise(const ConvGradSite& site);
+void lower_depthwise_weight_grad(const ConvGradSite& site);
 
 }  // namespace tenon::onednn

@@ -10,8 +10,8 @@ constexpr int64_t kWholeRegister = 16;  // channels
 
 kernels::BatchNorm norm_of(const Node& node, bool with_relu, const View& x) {
   const int64_t channels = x.dims[1];
-  return {x.count() / channels, channels, x.type,
-          static_cast<float>(node.real("epsilon", 1e-5)), with_relu};
+  return {x.count() / channels, channels, x.type, static_cast<float>(node.real("epsilon", 1e-5)),
+          with_relu};
 }
 
 template <class T>
@@ -35,8 +35,9 @@ void add_own_batch_norm(Lowering& lowering,
   Step step{.name = node.name, .kernel = "tenon:batch_norm", .always_succeeds = true};
   step.flops = 6.0 * static_cast<double>(x.count());
   step.bytes = static_cast<double>(2 * x.bytes() + y.bytes());
-  step.places = {place_of(x), rows.scale,    rows.shift,  place_of(y),
-                 rows.mean,   rows.variance, rows.affine, {lowering.scratch(norm.scratch_bytes()), 0}};
+  step.places = {
+      place_of(x), rows.scale,    rows.shift,  place_of(y),
+      rows.mean,   rows.variance, rows.affine, {lowering.scratch(norm.scratch_bytes()), 0}};
   step.kernel_function = [norm](const kernels::Context& context, void* const* p) -> const char* {
     kernels::batch_norm(context, norm,
                         {p[0], at<float>(p[1]), at<float>(p[2]), p[3], at<float>(p[4]),
@@ -55,18 +56,13 @@ void add_own_batch_norm_grad(Lowering& lowering,
   Step step{.name = node.name, .kernel = "tenon:batch_norm_grad", .always_succeeds = true};
   step.flops = 11.0 * static_cast<double>(of.x.count());
   step.bytes = static_cast<double>(2 * (of.x.bytes() + of.dy.bytes()) + of.dx.bytes());
-  step.places = {place_of(of.x),
-                 place_of(of.dy),
-                 of.rows.scale,
-                 of.rows.mean,
-                 of.rows.variance,
-                 of.rows.affine,
-                 place_of(of.dx),
-                 of.dscale,
-                 of.dshift,
-                 {lowering.scratch(norm.scratch_bytes()), 0}};
-  step.kernel_function = [norm, has_statistics = of.has_statistics](
-                             const kernels::Context& context, void* const* p) -> const char* {
+  step.places = {place_of(of.x),   place_of(of.dy),
+                 of.rows.scale,    of.rows.mean,
+                 of.rows.variance, of.rows.affine,
+                 place_of(of.dx),  of.dscale,
+                 of.dshift,        {lowering.scratch(norm.scratch_bytes()), 0}};
+  step.kernel_function = [norm, has_statistics = of.has_statistics](const kernels::Context& context,
+                                                                    void* const* p) -> const char* {
     if (!has_statistics)
       kernels::batch_statistics(context, norm, p[0], at<float>(p[3]), at<float>(p[4]), p[9]);
     kernels::batch_norm_grad(context, norm,

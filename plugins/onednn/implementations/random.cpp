@@ -61,13 +61,13 @@ void lower_random_like(Lowering& lowering, int index) {
   kernels::Draws draws{std::bit_cast<uint64_t>(seed_of(node.source))};
   draws.shift = node.real(is_normal ? "mean" : "low", 0);
   draws.scale = is_normal ? node.real("scale", 1) : node.real("high", 1) - draws.shift;
-  lower_dense(lowering, index, "tenon:random",
-              [draws, n = lowering.graph().values[node.outputs[0]].count(),
-               draw = kernel_for(is_normal)](const kernels::Context& context,
-                                             void* const* pointers) -> const char* {
-                draw(context, draws, static_cast<float*>(pointers[1]), n);
-                return nullptr;
-              });
+  lower_dense(
+      lowering, index, "tenon:random",
+      [draws, n = lowering.graph().values[node.outputs[0]].count(), draw = kernel_for(is_normal)](
+          const kernels::Context& context, void* const* pointers) -> const char* {
+        draw(context, draws, static_cast<float*>(pointers[1]), n);
+        return nullptr;
+      });
 }
 
 }  // namespace tenon::onednn

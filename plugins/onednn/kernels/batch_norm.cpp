@@ -108,11 +108,8 @@ float inverse_deviation(const BatchNorm& norm, float variance) {
 
 // By Chan, Golub and LeVeque 1979, "Updating formulae and a pairwise algorithm for computing sample
 // variances": each piece has its own mean.
-void find_statistics(const Run& run,
-                     const BatchNorm& norm,
-                     const void* x,
-                     float* mean,
-                     float* variance) {
+void find_statistics(
+    const Run& run, const BatchNorm& norm, const void* x, float* mean, float* variance) {
   BatchNormPiece of;
   of.x = x;
   run.each_piece(run.kernels().batch_moments, of);
@@ -174,9 +171,8 @@ void batch_norm_grad(const Context& context,
   piece.x = of.x;
   piece.dy = of.dy;
   piece.mean = run.table(0, [&](int64_t c) { return of.mean[c]; });
-  piece.factor = run.table(1, [&](int64_t c) {
-    return norm.has_relu ? of.affine[c] : of.scale[c] * inverse(c);
-  });
+  piece.factor = run.table(
+      1, [&](int64_t c) { return norm.has_relu ? of.affine[c] : of.scale[c] * inverse(c); });
   if (norm.has_relu)
     piece.shift = run.table(2, [&](int64_t c) { return of.affine[norm.channels + c]; });
   run.each_piece(run.kernels().batch_grad_sums, piece);

@@ -19,8 +19,9 @@ struct BatchNormPiece {
   const void *x = nullptr, *dy = nullptr;
   void* out = nullptr;
   const float *mean = nullptr, *factor = nullptr, *shift = nullptr;  // y = x factor + shift
-  const float *constant = nullptr, *slope = nullptr;  // dx = dy factor - constant - (x - mean) slope
-  float *first = nullptr, *second = nullptr;          // sums
+  const float *constant = nullptr,
+              *slope = nullptr;               // dx = dy factor - constant - (x - mean) slope
+  float *first = nullptr, *second = nullptr;  // sums
 };
 
 }  // namespace tenon::onednn::kernels

@@ -13,11 +13,8 @@ namespace tenon::onednn::kernels {
 namespace {
 
 // Numbers of kDrawnPairs blocks from this one on, of which the first n are wanted.
-void normal_tile(const Context& context,
-                 const Draws& draws,
-                 uint64_t block,
-                 int64_t n,
-                 float* out) {
+void normal_tile(
+    const Context& context, const Draws& draws, uint64_t block, int64_t n, float* out) {
   double radius[kDrawnPairs], angle[kDrawnPairs], cosine[kDrawnPairs];
   const RealOps* ops = nullptr;
   context.table->real_ops(&ops);

@@ -13,6 +13,7 @@
 #include "channel_rows_args.h"
 #include "copy_args.h"
 #include "depthwise_args.h"
+#include "depthwise_grad_args.h"
 #include "draws_args.h"
 #include "exact_args.h"
 #include "exact_product_args.h"

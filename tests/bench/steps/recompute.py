@@ -114,7 +114,9 @@ class Tenon:
 
         joint = JOINT.get(kind, {})
         optimizer = tn.optim.sgd(lr=1e-2)
-        made = tn.Step(loss, weights(self.options), optimizer, joint=joint, threads=self.options.threads)
+        made = tn.Step(
+            loss, weights(self.options), optimizer, joint=joint, threads=self.options.threads
+        )
         x = batch(self.options)
 
         def figures():

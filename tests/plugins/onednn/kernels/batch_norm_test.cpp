@@ -135,8 +135,7 @@ class BatchNorms : public EachLevel {
       if (std::fabs(v) < 10 * noise && p.norm.has_relu) continue;  // either side of the corner
       const double d = is_on(i) ? p.at(p.dy, i, k) : 0;
       const double slope = of.scale * of.inverse;
-      const double of_x =
-          slope * (d - plain / n - of.normalised(p.at(p.x, i, k)) * weighted / n);
+      const double of_x = slope * (d - plain / n - of.normalised(p.at(p.x, i, k)) * weighted / n);
       const double got_x = static_cast<double>(number_at(dx, at, p.norm.type));
       ASSERT_NEAR(got_x, of_x, std::fabs(of_x) * step + slope * noise * 40) << i << " " << k;
     }
@@ -147,7 +146,7 @@ TEST_P(BatchNorms, AgreeWithF64) {
   struct Size {
     int64_t rows, channels;
   };
-  constexpr Size kSizes[] = {{1000, 24}, {77, 1},  {4100, 3},  {513, 40}, {300, 64},
+  constexpr Size kSizes[] = {{1000, 24}, {77, 1},  {4100, 3}, {513, 40}, {300, 64},
                              {33, 200},  {70, 17}, {2, 1000}, {9000, 8}, {1, 5}};
   uint32_t seed = 1;
   for (const Size& size : kSizes)

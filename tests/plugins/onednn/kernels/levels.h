@@ -48,9 +48,9 @@ inline constexpr Level kLevels[] = {Level::kBaseline, Level::kAvx2, Level::kAvx5
 inline constexpr Level kLevels[] = {Level::kBaseline};
 #endif
 // By its full name: a file that is compiled with others may have levels of its own.
-#define TENON_EACH_LEVEL(suite)                 \
-  INSTANTIATE_TEST_SUITE_P(Levels, suite,       \
-                           testing::ValuesIn(::tenon::onednn::kernels::kLevels), level_of)
+#define TENON_EACH_LEVEL(suite)                                                                 \
+  INSTANTIATE_TEST_SUITE_P(Levels, suite, testing::ValuesIn(::tenon::onednn::kernels::kLevels), \
+                           level_of)
 
 inline std::vector<float> uniform(uint64_t n, float low, float high, uint32_t seed = 1) {
   std::mt19937 random(seed);
