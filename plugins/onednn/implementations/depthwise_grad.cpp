@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradient of the weights of a convolution with one filter for each channel, by own kernels.
 
+#include "kernels/depthwise_grad.h"
+
 #include "conv_geometry.hpp"
 #include "conv_grad.hpp"
-#include "kernels/depthwise_grad.h"
 #include "lowering/state_layout.hpp"
 
 namespace tenon::onednn {

@@ -30,16 +30,15 @@ void depthwise_grad(const Context& context, const DepthwiseGradArgs& args, void*
   const int64_t blocks = (args.channels + kBlock - 1) / kBlock;
   float* sums = static_cast<float*>(scratch);
   const int64_t bytes = rows / pieces * args.windows.out_width * kBlock * element_bytes(args.type);
-  parallel_for(context.parallel, pieces * blocks, grain_rows(bytes * taps),
-               [&](int64_t lo, int64_t hi) {
-                 for (int64_t i = lo; i < hi; ++i) {
-                   const int64_t piece = i / blocks, first = i % blocks * kBlock;
-                   context.table->depthwise_grad_piece(
-                       args, {rows * piece / pieces, rows * (piece + 1) / pieces, first,
-                              std::min(first + kBlock, args.channels),
-                              sums + piece * taps * args.channels});
-                 }
-               });
+  parallel_for(
+      context.parallel, pieces * blocks, grain_rows(bytes * taps), [&](int64_t lo, int64_t hi) {
+        for (int64_t i = lo; i < hi; ++i) {
+          const int64_t piece = i / blocks, first = i % blocks * kBlock;
+          context.table->depthwise_grad_piece(
+              args, {rows * piece / pieces, rows * (piece + 1) / pieces, first,
+                     std::min(first + kBlock, args.channels), sums + piece * taps * args.channels});
+        }
+      });
   for (int64_t c = 0; c < args.channels; ++c)
     for (int64_t t = 0; t < taps; ++t) {
       float sum = 0;

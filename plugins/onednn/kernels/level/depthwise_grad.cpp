@@ -94,8 +94,8 @@ void sum_taps(const DepthwiseGradArgs& args,
   if (c == piece.end) return;
   const auto left = static_cast<int>(piece.end - c);
   if (piece.end >= kLanes)  // a whole register, of which the first lanes are known already
-    sum_taps_of<T, kRows, kColumns, true>(
-        args, piece, {row, column, piece.end - kLanes, kLanes, kLanes - left});
+    sum_taps_of<T, kRows, kColumns, true>(args, piece,
+                                          {row, column, piece.end - kLanes, kLanes, kLanes - left});
   else
     sum_taps_of<T, kRows, kColumns, false>(args, piece, {row, column, c, left});
 }

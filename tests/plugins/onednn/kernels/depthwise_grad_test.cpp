@@ -43,7 +43,8 @@ class DepthwiseGrads : public EachLevel {
     for (int64_t c = 0; c < args.channels; ++c)
       for (int64_t t = 0; t < args.taps(); ++t) {
         const double want = sum_of(args, x.numbers, dy.numbers, c, t);
-        ASSERT_NEAR(dw[static_cast<uint64_t>(c * args.taps() + t)], want, 2e-5 * (1 + std::fabs(want)))
+        ASSERT_NEAR(dw[static_cast<uint64_t>(c * args.taps() + t)], want,
+                    2e-5 * (1 + std::fabs(want)))
             << "channel " << c << " tap " << t;
       }
     EXPECT_EQ(dw.back(), 7.0F);
@@ -97,10 +98,10 @@ DepthwiseGradArgs args_of(const Shape& s, ElementType type) {
 
 TEST_P(DepthwiseGrads, AgreeWithF64) {
   constexpr Shape kShapes[] = {
-      {2, 40, 9, 11, 3, 3, 1, 1, 1},  {3, 24, 10, 7, 3, 3, 2, 1, 1}, {2, 33, 2, 2, 3, 3, 1, 1, 1},
-      {1, 16, 1, 1, 3, 3, 1, 1, 1},   {2, 64, 12, 12, 5, 5, 1, 1, 2}, {1, 20, 13, 9, 7, 7, 2, 1, 3},
-      {2, 8, 12, 15, 3, 3, 1, 2, 2},  {2, 3, 8, 20, 1, 9, 1, 1, 0},  {1, 100, 6, 6, 2, 3, 1, 1, 1},
-      {19, 32, 4, 4, 3, 3, 1, 1, 0},  {2, 5, 3, 3, 3, 3, 3, 1, 3}};
+      {2, 40, 9, 11, 3, 3, 1, 1, 1}, {3, 24, 10, 7, 3, 3, 2, 1, 1},  {2, 33, 2, 2, 3, 3, 1, 1, 1},
+      {1, 16, 1, 1, 3, 3, 1, 1, 1},  {2, 64, 12, 12, 5, 5, 1, 1, 2}, {1, 20, 13, 9, 7, 7, 2, 1, 3},
+      {2, 8, 12, 15, 3, 3, 1, 2, 2}, {2, 3, 8, 20, 1, 9, 1, 1, 0},   {1, 100, 6, 6, 2, 3, 1, 1, 1},
+      {19, 32, 4, 4, 3, 3, 1, 1, 0}, {2, 5, 3, 3, 3, 3, 3, 1, 3}};
   for (const Shape& shape : kShapes)
     for (ElementType type : {ElementType::kF32, ElementType::kBf16}) {
       SCOPED_TRACE(testing::Message() << shape.height << " x " << shape.width << " window "
