@@ -68,9 +68,9 @@ std::vector<Edge> edges_of(const Assignment& all) {
 
 // The least depths from these on, by sweeps, repeated while groups pull their members to one depth.
 // A group with a path through another backend's node would pull for ever: the backend's mistake.
-Status settle(std::vector<size_t>& depth,
-              const std::vector<Edge>& edges,
-              const std::vector<std::vector<size_t>>& groups) {
+Status converge(std::vector<size_t>& depth,
+                const std::vector<Edge>& edges,
+                const std::vector<std::vector<size_t>>& groups) {
   size_t sweeps = 0;
   for (bool changed = true; changed;) {
     changed = false;
@@ -98,7 +98,7 @@ Status settle(std::vector<size_t>& depth,
 Result<std::vector<size_t>> depths(const Assignment& all) {
   std::vector<Edge> edges = edges_of(all);
   std::vector<size_t> early(all.nodes.size(), 0), late;
-  TN_CHECK(settle(early, edges, all.groups));
+  TN_CHECK(converge(early, edges, all.groups));
   std::map<int, size_t> last;  // depth of each backend
   for (size_t i = 0; i < early.size(); ++i)
     last[all.backend[i]] = std::max(last[all.backend[i]], early[i]);
@@ -107,7 +107,7 @@ Result<std::vector<size_t>> depths(const Assignment& all) {
   std::reverse(edges.begin(), edges.end());
   for (Edge& edge : edges)
     std::swap(edge.from, edge.to);
-  TN_CHECK(settle(late, edges, all.groups));
+  TN_CHECK(converge(late, edges, all.groups));
   for (size_t& depth : late)
     depth = early.size() - depth;
   auto n_cut = [&](const auto& depth) {

@@ -32,11 +32,36 @@ constexpr uint32_t kCommutes = TN_OP_COMMUTATIVE;
   R"([{"name": "alpha", "type": "float", "default": )" a \
   R"(}, {"name": "beta", "type": "float", "default": )" b "}]"
 
-// 0 at 0, as every framework has it; max(x, 0) has 0.5 there. The result, which later layers keep
-// for their own gradients, is positive where x is, so that x need not be kept.
+// What says on which side of a limit an operand was: the result, which later layers keep for their
+// own gradients, so that the operand need not be kept. A result of 16 bits may have lost a denormal
+// number, which kernels of bfloat16 flush.
+Value result_or_operand(const Gradients& g) {
+  const uint32_t dtype = g.in(0).dtype();
+  return dtype == TN_F32 || dtype == TN_F64 ? g.out() : g.in(0);
+}
+
+// 0 at 0, as every framework has it; max(x, 0) has 0.5 there.
 Status relu_vjp(Gradients& g) {
   Value zero = g.number(0, g.in(0).dtype());
-  g.set(0, g.op("Where", {g.op("Greater", {g.out(), zero}), g.cotangent(), zero}));
+  Value is_on = g.op("Greater", {result_or_operand(g), zero});
+  g.set(0, g.op("Where", {is_on, g.cotangent(), zero}));
+  return {};
+}
+
+// At a limit x has no slope. Where both limits meet, the upper one counts.
+Status clip_vjp(Gradients& g) {
+  Value zero = g.number(0, g.in(0).dtype()), dy = g.cotangent(), seen = result_or_operand(g);
+  Value is_high = g.in(2) ? g.op("GreaterOrEqual", {seen, g.in(2)}) : Value{};
+  Value is_low = g.in(1) ? g.op("LessOrEqual", {seen, g.in(1)}) : Value{};
+  Value is_at_limit = is_high && is_low ? g.op("Or", {is_low, is_high})
+                      : is_high         ? is_high
+                                        : is_low;
+  if (g.wanted(0)) g.set(0, is_at_limit ? g.op("Where", {is_at_limit, zero, dy}) : dy);
+  if (g.wanted(1)) {
+    if (is_high) is_low = g.op("And", {is_low, g.op("Not", {is_high})});
+    g.set(1, g.op("Where", {is_low, dy, zero}));
+  }
+  if (g.wanted(2)) g.set(2, g.op("Where", {is_high, dy, zero}));
   return {};
 }
 
@@ -162,8 +187,12 @@ constexpr Row kRows[] = {
 
     // more, or any number
     // At a limit the limit is chosen, so x has no slope there.
-    {"Clip", 13, 1, "let low = has(y) ? (x <= y ? y : x) : x; has(z) ? (low >= z ? z : low) : low",
-     "[]", kTable},
+    {.type = "Clip",
+     .since = 13,
+     .arity = 1,
+     .expr = "let low = has(y) ? (x <= y ? y : x) : x; has(z) ? (low >= z ? z : low) : low",
+     .quant = kTable,
+     .vjp = vjp<clip_vjp>},
     {"Max", 13, -1, "fold(max)", "[]", kRequant},
     {"Mean", 13, -1, "fold(add)/n_inputs"},
     {"Min", 13, -1, "fold(min)", "[]", kRequant},

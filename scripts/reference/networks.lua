@@ -10,7 +10,6 @@ local function conv(width, kernel, stride, groups)
   return nn.Conv(width, kernel, { stride = stride or 1, padding = kernel // 2, groups = groups or 1, bias = false,
                                   init = nn.init.he { mode = "fan_out" } })
 end
-local function relu6(x) return tn.clip(x, 0, 6) end
 
 local function lenet()
   return nn.Sequential(nn.Conv(6, 5, { padding = 2 }), tn.relu, nn.MaxPool(2), nn.Conv(16, 5), tn.relu, nn.MaxPool(2),
@@ -39,19 +38,19 @@ end
 
 -- Sandler et al. 2018, table 2, for 32x32: rows of expansion, width, blocks, stride; 2.3 M weights.
 local function mobilenet()
-  local layers, of = { conv(32, 3, 2), nn.BatchNorm(), relu6 }, 32
+  local layers, of = { conv(32, 3, 2), nn.BatchNorm(), tn.relu6 }, 32
   local rows = { { 1, 16, 1, 1 }, { 6, 24, 2, 1 }, { 6, 32, 3, 2 }, { 6, 64, 4, 2 }, { 6, 96, 3, 1 }, { 6, 160, 3, 2 }, { 6, 320, 1, 1 } }
   for _, row in ipairs(rows) do
     local expansion, width, blocks, stride = table.unpack(row)
     for i = 1, blocks do
       local wide = expansion * of
-      local first = expansion > 1 and nn.Sequential(conv(wide, 1), nn.BatchNorm(), relu6) or function(x) return x end
-      local body = nn.Sequential(first, conv(wide, 3, i == 1 and stride or 1, wide), nn.BatchNorm(), relu6, conv(width, 1), nn.BatchNorm())
+      local first = expansion > 1 and nn.Sequential(conv(wide, 1), nn.BatchNorm(), tn.relu6) or function(x) return x end
+      local body = nn.Sequential(first, conv(wide, 3, i == 1 and stride or 1, wide), nn.BatchNorm(), tn.relu6, conv(width, 1), nn.BatchNorm())
       layers[#layers + 1] = i > 1 and nn.Residual(body) or body
       of = width
     end
   end
-  for _, layer in ipairs { conv(1280, 1), nn.BatchNorm(), relu6, nn.GlobalAvgPool(), nn.Dropout(0.2), nn.Linear(94) } do
+  for _, layer in ipairs { conv(1280, 1), nn.BatchNorm(), tn.relu6, nn.GlobalAvgPool(), nn.Dropout(0.2), nn.Linear(94) } do
     layers[#layers + 1] = layer
   end
   return nn.Sequential(table.unpack(layers))

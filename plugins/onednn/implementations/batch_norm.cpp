@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // BatchNormalization over the batch's own statistics and tenon:BatchNormGrad, by oneDNN's training
 // primitives or, with channels that those have no vector code for, by own kernels. The forward step
-// keeps mean, variance and, where a Relu went into it, what tells its mask, for the backward step
+// keeps mean, variance and, where a Relu went into it, what shows its mask, for the backward step
 // of the same input.
 
 #include "handlers.hpp"

@@ -15,7 +15,7 @@ def relu(x):
 
 
 def relu6(x):
-    return tn.clip(x, 0, 6)
+    return tn.relu6(x)
 
 
 def conv(x, weight, stride, padding, groups=1):

@@ -165,6 +165,7 @@ CASES = [
     ("gelu", (A,), lambda x: x * (1 + erf(x / np.float32(2**0.5))) / 2),
     ("reciprocal", (A,), lambda x: 1 / x),
     ("relu", (A,), lambda x: np.maximum(x, 0)),
+    ("relu6", (A * 4,), lambda x: np.clip(x, 0, 6)),
     ("rsqrt", (ABOVE,), lambda x: 1 / np.sqrt(x)),
     ("sigmoid", (A,), sigmoid),
     ("silu", (A,), lambda x: x * sigmoid(x)),

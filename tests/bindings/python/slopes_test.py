@@ -59,6 +59,7 @@ SLOPES = {
     "positive": [lambda x: 1 + 0 * x],
     "reciprocal": [lambda x: -1 / x / x],
     "relu": [lambda x: x > 0],
+    "relu6": [lambda x: (x > 0) & (x < 6)],
     "rsqrt": [lambda x: np.where(np.signbit(x), nan, -0.5 / x / np.sqrt(x))],
     "sigmoid": [lambda x: logistic(x) * logistic(-x)],
     "silu": [silu],

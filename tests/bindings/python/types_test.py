@@ -34,6 +34,7 @@ UNARY |= {  # NumPy rounds no truth values and has no + for them, and lacks the 
     "reciprocal": lambda x: 1 / as_float(x),
     "rsqrt": lambda x: 1 / np.sqrt(as_float(x)),
     "relu": lambda x: np.maximum(as_float(x), 0),
+    "relu6": lambda x: np.clip(as_float(x), 0, 6),
     "sigmoid": lambda x: 1 / (1 + np.exp(-as_float(x))),
     "silu": lambda x: as_float(x) / (1 + np.exp(-as_float(x))),
     "softplus": lambda x: np.log1p(np.exp(as_float(x))),

@@ -194,9 +194,10 @@ TEST_F(GradientConformance, HandWrittenGradientsAreFew) {
     ++rows;
   }
   std::printf("hand-written gradients: %zu, for %d of %lu rows\n", gradients.size(), rows, n_rows);
-  // Six of them factorisations, whose gradients follow from nothing else, and two (Softplus, Mish)
-  // whose expressions have a kink that is none.
-  EXPECT_LE(rows, 58);
+  // Six of them factorisations, whose gradients follow from nothing else, two (Softplus, Mish)
+  // whose expressions have a kink that is none, and two (Relu, Clip) that read the result, so that
+  // a training step does not keep the operand.
+  EXPECT_LE(rows, 59);
 }
 
 }  // namespace
