@@ -177,6 +177,7 @@ guarded("acosh", lambda lib, x: lib.square(x) + 1.5)
 
 word("erf", unary("f"), lambda lib, x: lib.erf(x))
 word("relu", unary("f"), plain=lambda lib, x: lib.maximum(x, 0))
+word("relu6", unary("f"), plain=lambda lib, x: lib.minimum(lib.maximum(x, 0), 6))
 word("sigmoid", unary("f"), plain=lambda lib, x: 0.5 * (1 + lib.tanh(x / 2)))
 word("silu", unary("f"), plain=lambda lib, x: x * 0.5 * (1 + lib.tanh(x / 2)))
 word("softplus", unary("f"), plain=lambda lib, x: lib.logaddexp(x, 0 * x))
