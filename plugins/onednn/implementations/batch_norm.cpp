@@ -18,6 +18,10 @@ using Flags = dnnl::normalization_flags;
 std::string kept_key(const Node& node, const char* what) {
   return std::string("batch_norm.") + what + " " + std::to_string(node.real("epsilon", 1e-5));
 }
+// Statistics are those of the input, whichever normalization read it; a mask is one's own.
+std::string mask_key(const Node& node) {
+  return kept_key(node, "mask") + " " + std::to_string(node.integer(kFusedRelu, 0));
+}
 
 struct Primitive {
   dnnl::batch_normalization_forward::primitive_desc desc;
@@ -113,12 +117,13 @@ Place row_result(Lowering& lowering, const Node& node, size_t i, const View& x) 
 }
 
 void lower_own_grad(Lowering& lowering, const Node& node, const View& dy, const View& x) {
-  auto kept = [&](const char* what) { return lowering.kept(node.inputs[1], kept_key(node, what)); };
+  auto kept = [&](const std::string& key) { return lowering.kept(node.inputs[1], key); };
   bool with_relu = node.integer(kFusedRelu, 0) != 0;
   Statistics given = scratch_statistics(lowering, x);
-  const bool has_statistics = kept("mean") != nullptr;
+  const bool has_statistics = kept(kept_key(node, "mean")) != nullptr;
   if (has_statistics)
-    given = {*kept("mean"), *kept("variance"), with_relu ? *kept("mask") : given.mask};
+    given = {*kept(kept_key(node, "mean")), *kept(kept_key(node, "variance")),
+             with_relu ? *kept(mask_key(node)) : given.mask};
   Place scale = row_of(lowering, node.inputs[2]);
   View dx = lowering.make(node.outputs[0], x.type, channels_last_strides(x.dims));
   add_own_batch_norm_grad(lowering, node, with_relu,
@@ -150,7 +155,7 @@ void lower_batch_norm_training(Lowering& lowering, int index) {
   }
   lowering.keep(node.inputs[0], kept_key(node, "mean"), made.mean);
   lowering.keep(node.inputs[0], kept_key(node, "variance"), made.variance);
-  if (with_relu) lowering.keep(node.inputs[0], kept_key(node, "mask"), made.mask);
+  if (with_relu) lowering.keep(node.inputs[0], mask_key(node), made.mask);
   renew(lowering, node, 1, made.mean);
   renew(lowering, node, 2, made.variance);
 }
@@ -170,10 +175,11 @@ void lower_batch_norm_grad(Lowering& lowering, int index) {
   if (takes_own_batch_norm(x)) return lower_own_grad(lowering, node, dy, x);
   Primitive forward = forward_of(lowering, node, x, with_relu);
   Place scale = row_of(lowering, node.inputs[2]);
-  auto kept = [&](const char* what) { return lowering.kept(node.inputs[1], kept_key(node, what)); };
+  auto kept = [&](const std::string& key) { return lowering.kept(node.inputs[1], key); };
   Statistics given;
-  if (kept("mean")) {
-    given = {*kept("mean"), *kept("variance"), with_relu ? *kept("mask") : Place{}};
+  if (kept(kept_key(node, "mean"))) {
+    given = {*kept(kept_key(node, "mean")), *kept(kept_key(node, "variance")),
+             with_relu ? *kept(mask_key(node)) : Place{}};
   } else {
     View nowhere = x;
     nowhere.buffer = lowering.scratch(x.bytes());

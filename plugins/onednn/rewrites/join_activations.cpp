@@ -33,7 +33,7 @@ class Joining {
     if (user == kNone || graph_.nodes[user].op != "Relu") return;
     int y = graph_.nodes[user].outputs[0];
     graph_.nodes[norm].outputs[0] = y;
-    graph_.nodes[norm].attributes.push_back({kFusedRelu, int64_t{1}});
+    graph_.nodes[norm].attributes.push_back({kFusedRelu, int64_t{y} + 1});
     graph_.values[y].producer = norm;
     gone_[user] = true;
   }
@@ -60,7 +60,7 @@ class Joining {
                    forward.real("epsilon", 1e-5) == node.real("epsilon", 1e-5);
     if (!is_same) return;
     node.inputs[0] = choice.inputs[1];
-    node.attributes.push_back({kFusedRelu, int64_t{1}});
+    node.attributes.push_back({kFusedRelu, forward.integer(kFusedRelu, 0)});
     gone_[where] = true;
     if (graph_.only_user(greater.outputs[0]) != kNone) gone_[mask] = true;
   }

@@ -7,7 +7,8 @@
 
 namespace tenon::onednn {
 
-// The attribute that says so, of the normalization and of its gradient.
+// The attribute that says so, of the normalization and of its gradient: a number that no other pair
+// has, since several normalizations may read one value, each with a mask of its own.
 inline constexpr const char* kFusedRelu = "tenon.relu";
 
 void join_activations(Graph& graph);

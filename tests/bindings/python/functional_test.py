@@ -104,6 +104,40 @@ def test_batch_norm_uses_the_batch_and_keeps_its_running_statistics():
     np.testing.assert_allclose(slope["weight"], (wanted * X).sum(0), rtol=1e-3)
 
 
+class TwoBranches(nn.Module):
+    """Two normalizations of one value, each with a Relu whose mask is its own."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.first = nn.Conv(channels, 3, padding=1)
+        self.norms = [nn.BatchNorm(), nn.BatchNorm()]
+        self.convs = [nn.Conv(channels, 3, padding=1), nn.Conv(channels, 1)]
+
+    def forward(self, x):
+        x = self.first(x)
+        parts = [conv(tn.relu(norm(x))) for norm, conv in zip(self.norms, self.convs)]
+        return (parts[0] + parts[1]).mean((2, 3))
+
+
+@pytest.mark.parametrize("channels", [16, 24])
+def test_two_norms_of_one_value_have_masks_of_their_own(channels):
+    model = nn.build(TwoBranches(channels), {"x": ("N", 3, 8, 8)}, seed=1)
+    random = np.random.default_rng(0)
+    parameters = dict(model.parameters())
+    for name in parameters:
+        if name.startswith("norms") and name.endswith("bias"):
+            parameters[name] = random.normal(size=channels).astype("f")
+    x = random.normal(size=(16, 3, 8, 8)).astype("f")
+
+    def loss(p, x):
+        return (model(x, parameters=p, training=True) ** 2).sum()
+
+    got, wanted = (tn.grad(loss, backend=b)(parameters, x) for b in ("onednn", "reference"))
+    for name in parameters:
+        largest = np.abs(wanted["norms.0.weight"]).max()
+        np.testing.assert_allclose(got[name], wanted[name], atol=1e-4 * largest, err_msg=name)
+
+
 @pytest.mark.parametrize(
     "given, message",
     [
