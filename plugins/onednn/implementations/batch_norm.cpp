@@ -4,6 +4,8 @@
 // keeps mean, variance and, where a Relu went into it, what shows its mask, for the backward step
 // of the same input.
 
+#include <optional>
+
 #include "handlers.hpp"
 #include "kept.hpp"
 #include "own_batch_norm.hpp"
@@ -84,6 +86,16 @@ Statistics scratch_statistics(Lowering& lowering, const View& x) {
           {lowering.scratch(2 * row_bytes), 0}};
 }
 
+// What the forward step of the same input left, where this plan has one.
+std::optional<Statistics> kept_statistics(const Lowering& lowering, const Node& node) {
+  auto kept = [&](const std::string& key) { return lowering.kept(node.inputs[1], key); };
+  const Place* mean = kept(kept_key(node, "mean"));
+  if (!mean) return {};
+  const bool with_relu = node.integer(kFusedRelu, 0) != 0;
+  return Statistics{*mean, *kept(kept_key(node, "variance")),
+                    with_relu ? *kept(mask_key(node)) : Place{}};
+}
+
 // The forward step; `scale` and `shift` may be any rows when only the statistics are wanted.
 Statistics add_forward(Lowering& lowering,
                        const Node& node,
@@ -117,13 +129,9 @@ Place row_result(Lowering& lowering, const Node& node, size_t i, const View& x) 
 }
 
 void lower_own_grad(Lowering& lowering, const Node& node, const View& dy, const View& x) {
-  auto kept = [&](const std::string& key) { return lowering.kept(node.inputs[1], key); };
   bool with_relu = node.integer(kFusedRelu, 0) != 0;
-  Statistics given = scratch_statistics(lowering, x);
-  const bool has_statistics = kept(kept_key(node, "mean")) != nullptr;
-  if (has_statistics)
-    given = {*kept(kept_key(node, "mean")), *kept(kept_key(node, "variance")),
-             with_relu ? *kept(mask_key(node)) : given.mask};
+  const std::optional<Statistics> kept = kept_statistics(lowering, node);
+  const Statistics given = kept ? *kept : scratch_statistics(lowering, x);
   Place scale = row_of(lowering, node.inputs[2]);
   View dx = lowering.make(node.outputs[0], x.type, channels_last_strides(x.dims));
   add_own_batch_norm_grad(lowering, node, with_relu,
@@ -133,7 +141,7 @@ void lower_own_grad(Lowering& lowering, const Node& node, const View& dy, const 
                            .rows = {scale, {}, given.mean, given.variance, given.mask},
                            .dscale = row_result(lowering, node, 1, x),
                            .dshift = row_result(lowering, node, 2, x),
-                           .has_statistics = has_statistics});
+                           .has_statistics = kept.has_value()});
 }
 
 }  // namespace
@@ -175,11 +183,9 @@ void lower_batch_norm_grad(Lowering& lowering, int index) {
   if (takes_own_batch_norm(x)) return lower_own_grad(lowering, node, dy, x);
   Primitive forward = forward_of(lowering, node, x, with_relu);
   Place scale = row_of(lowering, node.inputs[2]);
-  auto kept = [&](const std::string& key) { return lowering.kept(node.inputs[1], key); };
   Statistics given;
-  if (kept(kept_key(node, "mean"))) {
-    given = {*kept(kept_key(node, "mean")), *kept(kept_key(node, "variance")),
-             with_relu ? *kept(mask_key(node)) : Place{}};
+  if (std::optional<Statistics> kept = kept_statistics(lowering, node)) {
+    given = *kept;
   } else {
     View nowhere = x;
     nowhere.buffer = lowering.scratch(x.bytes());
