@@ -46,19 +46,30 @@ class WeightGrad {
   // of one pixel with few places; else it is as fast or faster, as the patches cost it nothing.
   std::string why_not_as_product() const {
     if (groups_ != 1 || x_.dims.size() > 4) return "groups, or more than two spatial axes";
+    if (is_pixel()) return {};
     if (!is_same_image() && places() * patch() * kernels::element_bytes(x_.type) > kMostPatchBytes)
       return "patches of more than 32 MiB";
     return {};
   }
 
   std::string why_slower_as_product() const {
-    const bool is_strided = std::any_of(window_.strides.begin(), window_.strides.end(),
-                                        [](int64_t stride) { return stride > 1; });
-    const bool is_pixel = result_.count() == result_.dims[0] * result_.dims[1];
-    const bool pays = is_pixel
-                          ? x_.type == ElementType::kBf16 && (is_strided || places() <= kFewPlaces)
-                          : dy_.dims.back() <= (is_strided ? kNarrow : kVeryNarrow);
+    if (!why_not_by_primitive().empty()) return {};
+    const bool pays =
+        is_pixel() ? x_.type == ElementType::kBf16 && (is_strided() || places() <= kFewPlaces)
+                   : dy_.dims.back() <= (is_strided() ? kNarrow : kVeryNarrow);
     return pays ? "" : "oneDNN's primitive is as fast or faster";
+  }
+
+  // oneDNN 3.2 first gathers the pixels that a strided window of one pixel sees, each thread in a
+  // room of its own; the rooms are as large as the channels, and vectors write over their ends:
+  // sums of 5 channels on 2 threads are wrong four times of five (of 20 and more none was seen).
+  std::string why_not_by_primitive() const {
+    constexpr int64_t kBlock = 16;
+    if (!is_pixel() || !is_strided() || result_.dims[1] % kBlock == 0) return {};
+    const Backward pd = describe(true);
+    const bool gathers =
+        pd.get(true) && std::string_view(pd.impl_info_str()).starts_with("jit_1x1");
+    return gathers ? "oneDNN's threads write over each other's gathered pixels" : "";
   }
 
   // 24 shapes, one thread of a Xeon with AVX-512: with windows of more than 9 pixels the own kernel
@@ -175,6 +186,11 @@ class WeightGrad {
     dy_ = lowering_.read(node_.inputs[1], dy_.type, dy_.strides);
   }
 
+  bool is_strided() const {
+    return std::any_of(window_.strides.begin(), window_.strides.end(),
+                       [](int64_t stride) { return stride > 1; });
+  }
+  bool is_pixel() const { return result_.count() == result_.dims[0] * result_.dims[1]; }
   int64_t places() const { return dy_.count() / dy_.dims[1]; }
   int64_t patch() const { return result_.count() / result_.dims[0]; }
   // The window sees each pixel alone, and all of them: the image is the patches.
@@ -228,7 +244,9 @@ Offer offer_depthwise(const ConvGradSite& site) {
 }
 
 Offer offer_primitive(const ConvGradSite& site) {
-  return accepted([grad = WeightGrad(site)]() mutable { grad.lower_by_primitive(); });
+  WeightGrad grad(site);
+  if (std::string why = grad.why_not_by_primitive(); !why.empty()) return refused(std::move(why));
+  return accepted([grad]() mutable { grad.lower_by_primitive(); });
 }
 
 constexpr Implementation<ConvGradSite> kConvWeightGrad[] = {

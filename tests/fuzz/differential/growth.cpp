@@ -5,6 +5,8 @@
 
 #include "tenon/role/op.h"
 
+#include "plot.hpp"
+
 namespace tenon::fuzz {
 namespace {
 
@@ -20,6 +22,10 @@ bool is_number(uint32_t dtype) {
 bool can_be_read(const Type& type) {
   return type.kind == TN_KIND_TENSOR && type.is_static() && is_number(type.dtype) &&
          type.elements() > 0 && type.elements() <= kMostElements;
+}
+
+Result<Tensor> filled_input(tn_ctx* ctx, const Type& type, Random& random) {
+  return filled(ctx, type, random);
 }
 
 // One row's sample in a graph of its own, its results as outputs.
@@ -101,7 +107,8 @@ class Plant {
            random_.one_in(2) || from.dtype() != type.dtype ? tamed(from) : Result<Value>(from));
     TN_TRY(cast, as_type(tame, type.dtype));
     TN_TRY(shaped, as_shape(cast, type));
-    return soil_.quantize && is_computed ? quantized(shaped) : Result<Value>(shaped);
+    return soil_.quantize && is_computed ? quantized(edit_, shaped, random_)
+                                         : Result<Value>(shaped);
   }
 
   Result<Value> fresh(const Type& type, bool is_computed) {
@@ -109,7 +116,8 @@ class Plant {
       return edit_.input("x" + std::to_string(n_inputs_++), type);
     TN_TRY(tensor, filled(soil_.ctx, type, random_));
     TN_TRY(constant, edit_.constant(tensor));
-    return soil_.quantize && is_computed ? quantized(constant) : Result<Value>(constant);
+    return soil_.quantize && is_computed ? quantized(edit_, constant, random_)
+                                         : Result<Value>(constant);
   }
 
   // Numbers of [-2, 2] instead of any, none of them NaN: what samples allow.
@@ -162,16 +170,6 @@ class Plant {
     return edit_.op("Reshape", {flat, dims});
   }
 
-  Result<Value> quantized(Value value) {
-    if (value.dtype() != TN_F32) return value;
-    TN_TRY(scale, edit_.constant<float>(TN_F32, {}, {2.0f / 127}));
-    uint32_t dtype = value.is_constant() || random_.one_in(2) ? TN_I8 : TN_U8;
-    TN_TRY(zero, dtype == TN_I8 ? edit_.constant<int8_t>(TN_I8, {}, {0})
-                                : edit_.constant<uint8_t>(TN_U8, {}, {128}));
-    TN_TRY(codes, edit_.op("QuantizeLinear", {value, scale, zero}));
-    return edit_.op("DequantizeLinear", {codes, scale, zero});
-  }
-
   const Soil& soil_;
   EditView edit_;
   Random& random_;
@@ -180,6 +178,23 @@ class Plant {
 };
 
 }  // namespace
+
+Result<Value> quantized(EditView edit, Value value, Random& random) {
+  if (value.dtype() != TN_F32) return value;
+  TN_TRY(scale, edit.constant<float>(TN_F32, {}, {2.0f / 127}));
+  uint32_t dtype = value.is_constant() || random.one_in(2) ? TN_I8 : TN_U8;
+  TN_TRY(zero, dtype == TN_I8 ? edit.constant<int8_t>(TN_I8, {}, {0})
+                              : edit.constant<uint8_t>(TN_U8, {}, {128}));
+  TN_TRY(integers, edit.op("QuantizeLinear", {value, scale, zero}));
+  return edit.op("DequantizeLinear", {integers, scale, zero});
+}
+
+std::vector<const tn_op*> some_of(const std::vector<const tn_op*>& rows, Random& random) {
+  if (random.one_in(2)) return rows;
+  std::vector<const tn_op*> out(2 + random.below(6));
+  std::generate(out.begin(), out.end(), [&] { return random.one_of(rows); });
+  return out;
+}
 
 Result<OwnedGraph> grow(const Soil& soil,
                         size_t n_nodes,
@@ -203,7 +218,8 @@ Result<OwnedGraph> grow(const Soil& soil,
 Result<std::vector<Tensor>> numbers_for(tn_ctx* ctx, Graph graph, Random& random) {
   std::vector<Tensor> out;
   for (Value input : graph.inputs()) {
-    TN_TRY(tensor, filled(ctx, input.type(), random));
+    auto numbers = input.name().starts_with(kWeight) ? filled_weight : filled_input;
+    TN_TRY(tensor, numbers(ctx, input.type(), random));
     out.push_back(tensor);
   }
   return Result<std::vector<Tensor>>(std::move(out));

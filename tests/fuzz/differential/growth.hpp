@@ -19,6 +19,12 @@ struct Soil {
   bool quantize = false;  // QuantizeLinear and DequantizeLinear between real operators
 };
 
+// The value in 8 bits and back, in [-2, 2]; what is not float32 stays as it is.
+Result<Value> quantized(EditView edit, Value value, Random& random);
+
+// Some of the rows, or all: graphs of few kinds of nodes have the patterns that backends fuse.
+std::vector<const tn_op*> some_of(const std::vector<const tn_op*>& rows, Random& random);
+
 // A graph of n_nodes or a few more, whose outputs are what nobody reads and some of the values in
 // between. used: how often each row's sample went in.
 Result<OwnedGraph> grow(const Soil& soil,

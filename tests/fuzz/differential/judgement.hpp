@@ -19,13 +19,16 @@ struct Mode {
   const char* name;
   const char* precision;  // of the plan
   bool quantize;          // the graph has QuantizeLinear and DequantizeLinear
+  bool differentiate;     // the graph is that of a gradient
   double tolerance;       // relative to 1 + the largest number of an output
   double noise;           // relative, of each element
 };
 inline constexpr Mode kModes[] = {
-    {"fp32", "fp32", false, 2e-5, 1e-6},
-    {"bf16", "bf16", false, 2e-2, 0x1p-8},
-    {"int8", "fp32", true, 2e-5, 1e-6},
+    {"fp32", "fp32", false, false, 2e-5, 1e-6},
+    {"bf16", "bf16", false, false, 2e-2, 0x1p-8},
+    {"int8", "fp32", true, false, 2e-5, 1e-6},
+    {"gradient", "fp32", false, true, 2e-5, 1e-6},
+    {"bf16_gradient", "bf16", false, true, 2e-2, 0x1p-8},
 };
 
 struct Verdict {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random graphs, computed by two backends (tests/fuzz/README.md). Graphs run in a child: when it
 // dies, its graph is reported and the next one goes on in another child.
-// usage: fuzz_differential [--seed N] [--from N] [--count N] [--nodes N] [--mode fp32|bf16|int8]
-//                          [--backend ID] [--domain onnx] [--keep FOLDER] [--rows 1]
+// usage: fuzz_differential [--seed N] [--from N] [--count N] [--nodes N] [--mode NAME]
+//                          [--kind rows|networks] [--backend ID] [--domain onnx] [--keep FOLDER]
+//                          [--rows 1]
 //                          [--state FILE]: what is done so far, where the same command goes on
 //                          [--every N]: seconds until it is written again
 #include <atomic>
@@ -19,9 +20,11 @@
 #include "tenon/role/op.h"
 
 #include "folders.hpp"
+#include "gradient.hpp"
 #include "judgement.hpp"
 #include "kept.hpp"
 #include "mutants/limit.hpp"
+#include "networks.hpp"
 #include "resume.hpp"
 #include "state_folder.hpp"
 
@@ -35,7 +38,7 @@ constexpr size_t kMostRows = 1024;
 
 struct Arguments {
   uint64_t seed = 1, from = 0, count = 1000, nodes = 60, rows = 0, every = 5;
-  std::string mode, backend = "onednn", domain, keep, state;
+  std::string mode, kind, backend = "onednn", domain, keep, state;
 };
 
 // What came of all graphs; lives in memory that outlives a process that dies.
@@ -49,11 +52,9 @@ bool read(int argc, char** argv, Arguments& out) {
   std::map<std::string, uint64_t*> numbers{{"--seed", &out.seed},   {"--from", &out.from},
                                            {"--count", &out.count}, {"--nodes", &out.nodes},
                                            {"--rows", &out.rows},   {"--every", &out.every}};
-  std::map<std::string, std::string*> texts{{"--mode", &out.mode},
-                                            {"--backend", &out.backend},
-                                            {"--domain", &out.domain},
-                                            {"--keep", &out.keep},
-                                            {"--state", &out.state}};
+  std::map<std::string, std::string*> texts{{"--mode", &out.mode},       {"--kind", &out.kind},
+                                            {"--backend", &out.backend}, {"--domain", &out.domain},
+                                            {"--keep", &out.keep},       {"--state", &out.state}};
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string key = argv[i];
     if (auto number = numbers.find(key); number != numbers.end())
@@ -82,6 +83,7 @@ class Garden {
       bool is_wanted = arguments.domain.empty() || !is_foreign;
       if (row->sample && is_wanted) soil_.rows.push_back(row);
     }
+    differentiable_ = differentiable_rows(soil_);
   }
   Garden(const Garden&) = delete;
   ~Garden() { tenon_close(session_); }
@@ -91,10 +93,8 @@ class Garden {
     Random random(arguments_.seed * 0x9e3779b97f4a7c15ull + number);
     const Mode& mode = kModes[number % std::size(kModes)];
     if (!arguments_.mode.empty() && arguments_.mode != mode.name) return;
-    soil_.quantize = mode.quantize;
     std::map<std::string, uint64_t> used;
-    size_t most = std::max<uint64_t>(arguments_.nodes, 5);
-    Result<OwnedGraph> graph = grow(soil_, 5 + random.below(most - 4), random, used);
+    Result<OwnedGraph> graph = grown(mode, random, used);
     if (!graph.ok()) return;
     ++tally.grown;
     auto inputs = numbers_for(soil_.ctx, graph->view(), random);
@@ -115,6 +115,21 @@ class Garden {
   }
 
  private:
+  Result<OwnedGraph> grown(const Mode& mode,
+                           Random& random,
+                           std::map<std::string, uint64_t>& used) const {
+    size_t n_nodes = 5 + random.below(std::max<uint64_t>(arguments_.nodes, 5) - 4);
+    Soil soil{.ctx = soil_.ctx,
+              .rows = some_of(mode.differentiate ? differentiable_ : soil_.rows, random),
+              .quantize = mode.quantize};
+    bool is_network = random.one_in(2);
+    if (!arguments_.kind.empty()) is_network = arguments_.kind == "networks";
+    TN_TRY(graph, is_network ? grow_network(soil_.ctx, n_nodes, mode.quantize, random, used)
+                             : grow(soil, n_nodes, random, used));
+    if (!mode.differentiate) return Result<OwnedGraph>(std::move(graph));
+    return gradient_of(soil_.ctx, graph.get(), random);
+  }
+
   void report(const Judge& judge,
               const tn_graph* graph,
               const std::vector<Tensor>& inputs,
@@ -164,6 +179,7 @@ class Garden {
   const Arguments& arguments_;
   tenon_session* session_ = nullptr;
   Soil soil_ = {};
+  std::vector<const tn_op*> differentiable_ = {};
 };
 
 // The numbers of a tally beside their names in the file of a run.
@@ -249,6 +265,7 @@ int main(int argc, char** argv) {
                  {"from", arguments.from},
                  {"nodes", arguments.nodes},
                  {"mode", arguments.mode},
+                 {"kind", arguments.kind},
                  {"backend", arguments.backend},
                  {"domain", arguments.domain}},
                 arguments.every);

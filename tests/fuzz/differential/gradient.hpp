@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Graphs of gradients: a random graph with a loss behind its outputs, as a training step has it.
+
+#include <vector>
+
+#include "growth.hpp"
+
+namespace tenon::fuzz {
+
+// The rows of a soil that a gradient passes through: those of which one of a few samples can be
+// differentiated.
+std::vector<const tn_op*> differentiable_rows(const Soil& soil);
+
+// The loss, with some luck the outputs of the graph, and the gradient by each of its
+// floating-point inputs. A failure: a node is not differentiable, or nothing floats.
+Result<OwnedGraph> gradient_of(tn_ctx* ctx, const tn_graph* graph, Random& random);
+
+}  // namespace tenon::fuzz

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "networks.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "plot.hpp"
+
+namespace tenon::fuzz {
+namespace {
+
+constexpr int64_t kMostElements = 16384;  // of one value
+constexpr size_t kLatest = 5;             // values that a block mostly reads
+
+template <class Wanted>
+std::vector<Value> values_that(const std::vector<Value>& values, Wanted wanted) {
+  std::vector<Value> out;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(out), wanted);
+  return out;
+}
+
+// What operators with 8-bit forms read, biases aside, is quantized; a node here and there is not.
+Status quantize_operands(EditView edit, Random& random) {
+  for (Node node : edit.graph().nodes()) {
+    const tn_op* row = node.row();
+    if (!row || !view(row->quant).starts_with("compute") || random.one_in(6)) continue;
+    for (uint64_t i = 0; i < node.n_inputs(); ++i) {
+      Value value = node.input(i);
+      if (!value || value.type().rank() < 2) continue;
+      TN_TRY(rounded, quantized(edit, value, random));
+      TN_CHECK(edit.set_input(node, i, rounded));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Type Plot::new_type(size_t rank) {
+  int64_t n = one_of({1, 2, 3, 4});
+  if (rank == 4) {
+    int64_t size = one_of({1, 4, 5, 8, 14});
+    return Type(TN_F32,
+                {n, one_of({1, 3, 4, 8, 16, 24, 32}), size, maybe() ? size : one_of({3, 8})});
+  }
+  if (rank == 3)
+    return Type(TN_F32, {n, one_of({1, 2, 7, 16, 33}), one_of({4, 8, 16, 24, 32, 64})});
+  return Type(TN_F32, {one_of({1, 3, 8, 16}), one_of({4, 10, 16, 32, 64})});
+}
+
+Value Plot::take(size_t rank) {
+  std::vector<Value> fit = values_that(values_, [&](Value value) {
+    return value.type().rank() == rank && value.type().elements() <= kMostElements;
+  });
+  if (fit.empty() || random.one_in(12)) return input(new_type(rank));
+  size_t latest = std::min(fit.size(), random.one_in(4) ? fit.size() : kLatest);
+  return fit[fit.size() - 1 - random.below(latest)];
+}
+
+Value Plot::like(Value x) {
+  if (!x) return {};
+  std::vector<Value> fit = values_that(
+      values_, [&](Value value) { return value.id != x.id && value.type().dims == x.type().dims; });
+  if (fit.empty() || random.one_in(4)) return input(x.type());
+  return random.one_of(fit);
+}
+
+Value Plot::weight(const std::vector<int64_t>& dims) {
+  Type type(TN_F32, dims);
+  if (!random.one_in(3)) return b.take(b.edit().input(name(kWeight), type));
+  return b.take(b.edit().constant(b.take(filled_weight(b.edit().ctx(), type, random))));
+}
+
+Value Plot::positive(const std::vector<int64_t>& dims) {
+  Tensor numbers = b.take(filled(b.edit().ctx(), Type(TN_F32, dims), random));
+  if (!numbers) return {};
+  int64_t n = Type(TN_F32, dims).elements();
+  for (int64_t i = 0; i < n; ++i)
+    numbers.data<float>()[i] = 0.5f + std::fabs(numbers.data<float>()[i]);
+  return b.take(b.edit().constant(numbers));
+}
+
+Result<Tensor> filled_weight(tn_ctx* ctx, const Type& type, Random& random) {
+  TN_TRY(numbers, filled(ctx, type, random));
+  double fan = type.rank() > 1 ? static_cast<double>(type.elements() / type.dims[0]) : 1;
+  for (int64_t i = 0; i < type.elements(); ++i)
+    numbers.data<float>()[i] /= static_cast<float>(std::sqrt(fan));
+  return Result<Tensor>(std::move(numbers));
+}
+
+Value activated(Plot& plot, Value x) {
+  static constexpr const char* kPlain[] = {"Relu",     "Relu",      "Relu",     "Sigmoid",
+                                           "Tanh",     "Gelu",      "Elu",      "Mish",
+                                           "Softplus", "HardSwish", "LeakyRelu"};
+  size_t which = plot.random.below(std::size(kPlain) + 2);
+  if (which < std::size(kPlain)) return plot.b.op(kPlain[which], {x});
+  if (which == std::size(kPlain)) return plot.b.mul(x, plot.b.op("Sigmoid", {x}));
+  return plot.b.op("Clip", {x, plot.b.number(0, TN_F32), plot.b.number(6, TN_F32)});
+}
+
+Result<OwnedGraph> grow_network(tn_ctx* ctx,
+                                size_t n_nodes,
+                                bool is_quantized,
+                                Random& random,
+                                std::map<std::string, uint64_t>& used) {
+  tn_graph* raw = nullptr;
+  TN_CHECK(services.graph->create(ctx, &raw));
+  OwnedGraph graph = OwnedGraph::take(raw);
+  TN_TRY(edit, Edit::begin(raw));
+  Plot plot(edit, random);
+  bool has_images = random.one_in(2);
+  while (edit.graph().n_nodes() < n_nodes) {
+    bool is_of_images = has_images && !random.one_in(4);
+    random.one_of(is_of_images ? blocks_of_images() : blocks_of_sequences()).grow(plot);
+    TN_CHECK(plot.b.status());
+  }
+  size_t n = 0;
+  for (Value value : plot.values())
+    if (value.consumer_count() == 0 || random.one_in(8))
+      TN_CHECK(edit.output(cat("out", n++), value));
+  if (is_quantized) TN_CHECK(quantize_operands(edit, random));
+  TN_CHECK(edit.commit());
+  for (Node node : graph.view().nodes())
+    ++used[std::string(node.type())];
+  return Result<OwnedGraph>(std::move(graph));
+}
+
+}  // namespace tenon::fuzz
