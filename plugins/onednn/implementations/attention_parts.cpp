@@ -56,8 +56,7 @@ void multiply_part(
   arguments.push_back({DNNL_ARG_SRC, place_of(a), pd.src_desc()});
   arguments.push_back({DNNL_ARG_WEIGHTS, place_of(b), pd.weights_desc()});
   arguments.push_back({DNNL_ARG_DST, place_of(c), pd.dst_desc()});
-  lowering.add_primitive(name, kernel.c_str(), dnnl::matmul(pd), pd.scratchpad_desc(),
-                         std::move(arguments), flops);
+  lowering.add_primitive<dnnl::matmul>(name, pd, std::move(arguments), flops, kernel);
 }
 
 }  // namespace tenon::onednn

@@ -115,9 +115,8 @@ Statistics add_forward(Lowering& lowering,
     made.mask = {lowering.scratch(static_cast<int64_t>(mask.get_size())), 0};
     arguments.push_back({DNNL_ARG_WORKSPACE, made.mask, mask});
   }
-  lowering.add_primitive(
-      node.name, forward.desc.impl_info_str(), dnnl::batch_normalization_forward(forward.desc),
-      forward.desc.scratchpad_desc(), std::move(arguments), 6.0 * static_cast<double>(x.count()));
+  lowering.add_primitive<dnnl::batch_normalization_forward>(
+      node.name, forward.desc, std::move(arguments), 6.0 * static_cast<double>(x.count()));
   return made;
 }
 
@@ -210,9 +209,8 @@ void lower_batch_norm_grad(Lowering& lowering, int index) {
       {DNNL_ARG_MEAN, given.mean, forward.row},
       {DNNL_ARG_VARIANCE, given.variance, forward.row}};
   if (with_relu) arguments.push_back({DNNL_ARG_WORKSPACE, given.mask, pd.workspace_desc()});
-  lowering.add_primitive(node.name, pd.impl_info_str(), dnnl::batch_normalization_backward(pd),
-                         pd.scratchpad_desc(), std::move(arguments),
-                         11.0 * static_cast<double>(x.count()));
+  lowering.add_primitive<dnnl::batch_normalization_backward>(node.name, pd, std::move(arguments),
+                                                             11.0 * static_cast<double>(x.count()));
 }
 
 }  // namespace tenon::onednn

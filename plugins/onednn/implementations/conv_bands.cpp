@@ -116,7 +116,8 @@ void add_band(Lowering& lowering,
               const PrimitiveDesc& pd,
               Bands* made,
               Step* step) {
-  Band band{.primitive = dnnl::convolution_forward(pd), .first_place = step->places.size()};
+  Band band{.primitive = made_from<dnnl::convolution_forward>(pd),
+            .first_place = step->places.size()};
   for (const Argument& argument : conv.arguments) {
     Place place = argument.place;
     Desc desc = argument.desc;

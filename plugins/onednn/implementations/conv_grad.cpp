@@ -105,11 +105,11 @@ class WeightGrad {
     const Desc b(patches.dims, dnnl_type(x_.type), patches.strides);
     const Desc c(made.dims, dnnl::memory::data_type::f32, made.strides);
     dnnl::matmul::primitive_desc pd(lowering_.engine(), a, b, c, attr);
-    lowering_.add_primitive(node_.name, pd.impl_info_str(), dnnl::matmul(pd), pd.scratchpad_desc(),
-                            {{DNNL_ARG_SRC, place_of(transposed_dy), a},
-                             {DNNL_ARG_WEIGHTS, place_of(patches), b},
-                             {DNNL_ARG_DST, place_of(made), c}},
-                            flops_);
+    lowering_.add_primitive<dnnl::matmul>(node_.name, pd,
+                                          {{DNNL_ARG_SRC, place_of(transposed_dy), a},
+                                           {DNNL_ARG_WEIGHTS, place_of(patches), b},
+                                           {DNNL_ARG_DST, place_of(made), c}},
+                                          flops_);
   }
 
   void lower_by_primitive() {
@@ -125,18 +125,17 @@ class WeightGrad {
     Desc made = pd.diff_weights_desc();
     View packed{.dims = {static_cast<int64_t>(made.get_size() / 4)}, .strides = {1}};
     packed.buffer = lowering_.scratch(packed.bytes());
-    lowering_.add_primitive(node_.name, pd.impl_info_str(), dnnl::convolution_backward_weights(pd),
-                            pd.scratchpad_desc(),
-                            {{DNNL_ARG_SRC, place_of(x_), x_desc},
-                             {DNNL_ARG_DIFF_DST, place_of(dy_), dy_desc},
-                             {DNNL_ARG_DIFF_WEIGHTS, place_of(packed), made}},
-                            flops_);
+    lowering_.add_primitive<dnnl::convolution_backward_weights>(
+        node_.name, pd,
+        {{DNNL_ARG_SRC, place_of(x_), x_desc},
+         {DNNL_ARG_DIFF_DST, place_of(dy_), dy_desc},
+         {DNNL_ARG_DIFF_WEIGHTS, place_of(packed), made}},
+        flops_);
     dst = lowering_.make(node_.outputs[0], ElementType::kF32, dst.strides);
     Desc plain(grouped.dims, dnnl::memory::data_type::f32, grouped.strides);
     dnnl::reorder::primitive_desc unpack(lowering_.engine(), made, lowering_.engine(), plain, attr);
-    lowering_.add_primitive(
-        "unpack " + node_.name, unpack.impl_info_str(), dnnl::reorder(unpack),
-        unpack.scratchpad_desc(),
+    lowering_.add_primitive<dnnl::reorder>(
+        "unpack " + node_.name, unpack,
         {{DNNL_ARG_FROM, place_of(packed), made}, {DNNL_ARG_TO, place_of(dst), plain}}, 0);
   }
 

@@ -132,8 +132,8 @@ class Deconvolution {
     const Dims& kernel = site_.dims(node.inputs[1]);
     const double flops = 2.0 * static_cast<double>(element_count(site_.dims(node.inputs[0]))) *
                          static_cast<double>(element_count(kernel) / kernel[0]);
-    lowering.add_primitive(node.name, pd_.impl_info_str(), dnnl::deconvolution_forward(pd_),
-                           pd_.scratchpad_desc(), std::move(arguments), flops);
+    lowering.add_primitive<dnnl::deconvolution_forward>(node.name, pd_, std::move(arguments),
+                                                        flops);
     lowering.set_view(epilogue_.result, dst);
     mark_absorbed(lowering, epilogue_);
   }

@@ -114,9 +114,9 @@ class FilterBuilder {
                                           kernels::element_bytes(fused_.dst.type));
     arguments.push_back({DNNL_ARG_DST, place_of(fused_.dst), pd_.dst_desc()});
     const std::string kernel = std::string("filter by ") + pd_.impl_info_str();
-    lowering_.add_primitive(node_.name, kernel.c_str(), dnnl::convolution_forward(pd_),
-                            pd_.scratchpad_desc(), std::move(arguments),
-                            2.0 * static_cast<double>(n_signals_ * n_filters_ * n_ * taps_));
+    lowering_.add_primitive<dnnl::convolution_forward>(
+        node_.name, pd_, std::move(arguments),
+        2.0 * static_cast<double>(n_signals_ * n_filters_ * n_ * taps_), kernel);
     lowering_.set_view(epilogue_.result, fused_.dst);
     mark_absorbed(lowering_, epilogue_);
   }

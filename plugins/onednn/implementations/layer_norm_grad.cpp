@@ -99,18 +99,18 @@ void lower_layer_norm_grad(Lowering& lowering, int index) {
     const Dims& shape = graph.values[value].dims;
     return place_of(lowering.make(value, ElementType::kF32, row_major_strides(shape)));
   };
-  lowering.add_primitive(node.name, pd.impl_info_str(), dnnl::layer_normalization_backward(pd),
-                         pd.scratchpad_desc(),
-                         {{DNNL_ARG_SRC, given.x, source},
-                          {DNNL_ARG_DIFF_DST, place_of(dy), data},
-                          {DNNL_ARG_DIFF_SRC, place_of(dx), data},
-                          {DNNL_ARG_SCALE, scale, row},
-                          {DNNL_ARG_SHIFT, scale, row},  // asked for, not read
-                          {DNNL_ARG_DIFF_SCALE, sums(1), row},
-                          {DNNL_ARG_DIFF_SHIFT, sums(2), row},
-                          {DNNL_ARG_MEAN, zeros, each},
-                          {DNNL_ARG_VARIANCE, given.variance, each}},
-                         11.0 * static_cast<double>(x.count()));
+  lowering.add_primitive<dnnl::layer_normalization_backward>(
+      node.name, pd,
+      {{DNNL_ARG_SRC, given.x, source},
+       {DNNL_ARG_DIFF_DST, place_of(dy), data},
+       {DNNL_ARG_DIFF_SRC, place_of(dx), data},
+       {DNNL_ARG_SCALE, scale, row},
+       {DNNL_ARG_SHIFT, scale, row},  // asked for, not read
+       {DNNL_ARG_DIFF_SCALE, sums(1), row},
+       {DNNL_ARG_DIFF_SHIFT, sums(2), row},
+       {DNNL_ARG_MEAN, zeros, each},
+       {DNNL_ARG_VARIANCE, given.variance, each}},
+      11.0 * static_cast<double>(x.count()));
 }
 
 }  // namespace tenon::onednn

@@ -217,9 +217,9 @@ class IntegerProduct {
     }
     if (fused.dst.buffer == kNone) fused.dst.buffer = lowering_.scratch(fused.dst.bytes());
     arguments.push_back({DNNL_ARG_DST, place_of(fused.dst), pd.dst_desc()});
-    lowering_.add_primitive(node_.name, pd.impl_info_str(), dnnl::matmul(pd), pd.scratchpad_desc(),
-                            std::move(arguments),
-                            2.0 * static_cast<double>(element_count(dims_) * a_.dims.back()));
+    lowering_.add_primitive<dnnl::matmul>(
+        node_.name, pd, std::move(arguments),
+        2.0 * static_cast<double>(element_count(dims_) * a_.dims.back()));
     lowering_.set_view(epilogue.result, fused.dst);
   }
 

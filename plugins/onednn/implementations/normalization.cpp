@@ -53,8 +53,8 @@ void lower_softmax(Lowering& lowering, int index) {
   dnnl::softmax_forward::primitive_desc pd(lowering.engine(), dnnl::prop_kind::forward_inference,
                                            algorithm, src_desc, dst_desc, static_cast<int>(axis),
                                            user_scratchpad());
-  lowering.add_primitive(
-      node.name, pd.impl_info_str(), dnnl::softmax_forward(pd), pd.scratchpad_desc(),
+  lowering.add_primitive<dnnl::softmax_forward>(
+      node.name, pd,
       {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}},
       5.0 * static_cast<double>(value.count()));
   lowering.set_view(node.outputs[0], dst);
@@ -284,15 +284,15 @@ void lower_batch_norm(Lowering& lowering, int index) {
   auto row_place = [&](int input) {
     return place_of(lowering.read_row_major(node.inputs[input], ElementType::kF32));
   };
-  lowering.add_primitive(node.name, pd.impl_info_str(), dnnl::batch_normalization_forward(pd),
-                         pd.scratchpad_desc(),
-                         {{DNNL_ARG_SRC, place_of(src), desc},
-                          {DNNL_ARG_DST, place_of(dst), desc},
-                          {DNNL_ARG_SCALE, row_place(1), row},
-                          {DNNL_ARG_SHIFT, row_place(2), row},
-                          {DNNL_ARG_MEAN, row_place(3), row},
-                          {DNNL_ARG_VARIANCE, row_place(4), row}},
-                         2.0 * static_cast<double>(src.count()));
+  lowering.add_primitive<dnnl::batch_normalization_forward>(
+      node.name, pd,
+      {{DNNL_ARG_SRC, place_of(src), desc},
+       {DNNL_ARG_DST, place_of(dst), desc},
+       {DNNL_ARG_SCALE, row_place(1), row},
+       {DNNL_ARG_SHIFT, row_place(2), row},
+       {DNNL_ARG_MEAN, row_place(3), row},
+       {DNNL_ARG_VARIANCE, row_place(4), row}},
+      2.0 * static_cast<double>(src.count()));
   if (relu != kNone) lowering.mark_done(relu);
   int result = relu == kNone ? node.outputs[0] : lowering.graph().nodes[relu].outputs[0];
   lowering.set_view(result, dst);

@@ -213,8 +213,8 @@ class Convolution {
     arguments.push_back({DNNL_ARG_DST, place_of(dst), pd_.dst_desc()});
     const BandedConv bands{node_.name, pd_, fused_.attr, shape_.window, arguments, shape_.flops};
     if (!shares_lines() || !add_bands(lowering_, bands))
-      lowering_.add_primitive(node_.name, pd_.impl_info_str(), dnnl::convolution_forward(pd_),
-                              pd_.scratchpad_desc(), std::move(arguments), shape_.flops);
+      lowering_.add_primitive<dnnl::convolution_forward>(node_.name, pd_, std::move(arguments),
+                                                         shape_.flops);
     lowering_.set_view(epilogue_.result, dst);
     mark_absorbed(lowering_, epilogue_);
   }
@@ -325,9 +325,9 @@ class Convolution {
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     dnnl::reorder::primitive_desc pd(lowering_.engine(), from_desc, lowering_.engine(), to_desc,
                                      attr);
-    lowering_.add_primitive("reorder source " + node_.name, pd.impl_info_str(), dnnl::reorder(pd),
-                            pd.scratchpad_desc(),
-                            {{DNNL_ARG_FROM, from, from_desc}, {DNNL_ARG_TO, to, to_desc}}, 0);
+    lowering_.add_primitive<dnnl::reorder>(
+        "reorder source " + node_.name, pd,
+        {{DNNL_ARG_FROM, from, from_desc}, {DNNL_ARG_TO, to, to_desc}}, 0);
     ++lowering_.plan().n_reorders;
   }
 

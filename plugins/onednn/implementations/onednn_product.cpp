@@ -180,8 +180,7 @@ class Matmul {
     arguments.push_back({DNNL_ARG_DST, place_of(dst), pd_.dst_desc()});
     double flops =
         2.0 * static_cast<double>(element_count(c_dims_)) * static_cast<double>(a_dims_.back());
-    lowering_.add_primitive(node_.name, pd_.impl_info_str(), dnnl::matmul(pd_),
-                            pd_.scratchpad_desc(), std::move(arguments), flops);
+    lowering_.add_primitive<dnnl::matmul>(node_.name, pd_, std::move(arguments), flops);
     lowering_.set_view(epilogue_.result, dst);
     mark_absorbed(lowering_, epilogue_);
   }

@@ -98,9 +98,8 @@ void add_reorder(Lowering& lowering,
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   dnnl::reorder::primitive_desc pd(lowering.engine(), from, lowering.engine(), wanted, attr);
-  lowering.add_primitive(name, pd.impl_info_str(), dnnl::reorder(pd), pd.scratchpad_desc(),
-                         {{DNNL_ARG_FROM, place_of(weights), from}, {DNNL_ARG_TO, place, wanted}},
-                         0);
+  lowering.add_primitive<dnnl::reorder>(
+      name, pd, {{DNNL_ARG_FROM, place_of(weights), from}, {DNNL_ARG_TO, place, wanted}}, 0);
 }
 
 }  // namespace

@@ -83,9 +83,9 @@ class PatchBuilder {
     patches_.buffer = lowering_.scratch(patches_.bytes());
     arguments.push_back({DNNL_ARG_DST, place_of(patches_), pd_.dst_desc()});
     const std::string kernel = std::string("patches by ") + pd_.impl_info_str();
-    lowering_.add_primitive(node_.name, kernel.c_str(), dnnl::convolution_forward(pd_),
-                            pd_.scratchpad_desc(), std::move(arguments),
-                            2.0 * static_cast<double>(element_count(src_) * patch()));
+    lowering_.add_primitive<dnnl::convolution_forward>(
+        node_.name, pd_, std::move(arguments),
+        2.0 * static_cast<double>(element_count(src_) * patch()), kernel);
     put_in_place();
     mark_absorbed(lowering_, epilogue_);
   }

@@ -173,8 +173,7 @@ void lower_by_primitive(const PoolSite& site) {
     lowering.keep(node.inputs[0], max_pool_key(shape.window), places);
   }
   double flops = static_cast<double>(element_count(dst_dims) * element_count(shape.window.kernel));
-  lowering.add_primitive(node.name, pd.impl_info_str(), dnnl::pooling_forward(pd),
-                         pd.scratchpad_desc(), std::move(arguments), flops);
+  lowering.add_primitive<dnnl::pooling_forward>(node.name, pd, std::move(arguments), flops);
   dst.dims = lowering.graph().values[result].dims;
   if (dst.dims.size() != dst_dims.size()) dst.strides = row_major_strides(dst.dims);
   lowering.set_view(result, dst);

@@ -33,12 +33,12 @@ Place find_places(Lowering& lowering,
   View x = lowering.read(node.inputs[1], lowering.real_type(), channels_last_strides(x_dims));
   Place found{lowering.scratch(static_cast<int64_t>(forward.workspace_desc().get_size())), 0};
   Place most{lowering.scratch(static_cast<int64_t>(y_desc.get_size())), 0};
-  lowering.add_primitive(node.name + " places", forward.impl_info_str(),
-                         dnnl::pooling_forward(forward), forward.scratchpad_desc(),
-                         {{DNNL_ARG_SRC, place_of(x), x_desc},
-                          {DNNL_ARG_DST, most, y_desc},
-                          {DNNL_ARG_WORKSPACE, found, forward.workspace_desc()}},
-                         0);
+  lowering.add_primitive<dnnl::pooling_forward>(
+      node.name + " places", forward,
+      {{DNNL_ARG_SRC, place_of(x), x_desc},
+       {DNNL_ARG_DST, most, y_desc},
+       {DNNL_ARG_WORKSPACE, found, forward.workspace_desc()}},
+      0);
   return found;
 }
 
@@ -80,9 +80,8 @@ void lower_pool_grad(Lowering& lowering, int index) {
   dnnl::pooling_backward::primitive_desc pd(lowering.engine(), algorithm, x_desc, y_desc, w.strides,
                                             w.kernel, w.dilates, w.pad_begin, w.pad_end, forward,
                                             attr);
-  lowering.add_primitive(node.name, pd.impl_info_str(), dnnl::pooling_backward(pd),
-                         pd.scratchpad_desc(), std::move(arguments),
-                         static_cast<double>(dx.count()));
+  lowering.add_primitive<dnnl::pooling_backward>(node.name, pd, std::move(arguments),
+                                                 static_cast<double>(dx.count()));
 }
 
 }  // namespace tenon::onednn

@@ -261,8 +261,7 @@ class RecurrentBuilder {
     }
     double flops = 2.0 * static_cast<double>(steps_ * batch_ * directions_ * cell_.n_gates *
                                              hidden_ * (width_ + hidden_));
-    lowering_.add_primitive(node_.name, pd.impl_info_str(), Primitive(pd), pd.scratchpad_desc(),
-                            std::move(arguments_), flops);
+    lowering_.add_primitive<Primitive>(node_.name, pd, std::move(arguments_), flops);
   }
 
   void emit(const Descs& of) {

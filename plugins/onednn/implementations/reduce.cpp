@@ -153,8 +153,8 @@ void lower_by_primitive(const ReduceSite& site) {
   dnnl::memory::desc dst_desc = descriptor(dst);
   dnnl::reduction::primitive_desc pd(lowering.engine(), row->algorithm, src_desc, dst_desc, row->p,
                                      0.0F, attr);
-  lowering.add_primitive(
-      node.name, pd.impl_info_str(), dnnl::reduction(pd), pd.scratchpad_desc(),
+  lowering.add_primitive<dnnl::reduction>(
+      node.name, pd,
       {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}},
       static_cast<double>(src.count()));
   View made = reduced_view(src, site.axes, lowering.graph().values[node.outputs[0]].dims);

@@ -66,8 +66,8 @@ void build(Lowering& lowering, int index) {
       lowering.engine(), dnnl::prop_kind::forward_inference,
       is_linear ? dnnl::algorithm::resampling_linear : dnnl::algorithm::resampling_nearest, factors,
       src_desc, dst_desc, attr);
-  lowering.add_primitive(
-      node.name, pd.impl_info_str(), dnnl::resampling_forward(pd), pd.scratchpad_desc(),
+  lowering.add_primitive<dnnl::resampling_forward>(
+      node.name, pd,
       {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}},
       static_cast<double>(dst.count()) * (is_linear ? 7.0 : 0.0));
   lowering.set_view(node.outputs[0], dst);

@@ -99,11 +99,11 @@ class SymmetricBuilder {
     dnnl::matmul::primitive_desc pd(lowering_.engine(), matrix_descriptor(a), matrix_descriptor(b),
                                     matrix_descriptor(c), attr);
     std::string kernel = std::string(pd.impl_info_str()) + " (symmetric)";
-    lowering_.add_primitive(node_.name, kernel.c_str(), dnnl::matmul(pd), pd.scratchpad_desc(),
-                            {{DNNL_ARG_SRC, place_of(a), pd.src_desc()},
-                             {DNNL_ARG_WEIGHTS, place_of(b), pd.weights_desc()},
-                             {DNNL_ARG_DST, place_of(c), pd.dst_desc()}},
-                            2.0 * static_cast<double>(c.count() * k_));
+    lowering_.add_primitive<dnnl::matmul>(node_.name, pd,
+                                          {{DNNL_ARG_SRC, place_of(a), pd.src_desc()},
+                                           {DNNL_ARG_WEIGHTS, place_of(b), pd.weights_desc()},
+                                           {DNNL_ARG_DST, place_of(c), pd.dst_desc()}},
+                                          2.0 * static_cast<double>(c.count() * k_), kernel);
   }
 
   // Blocks in their places, less what reaches past the matrix; then the other half.

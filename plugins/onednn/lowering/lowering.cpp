@@ -280,13 +280,9 @@ bool Lowering::is_read_after(const View& dying, int node) const {
   return false;
 }
 
-void Lowering::add_primitive(std::string name,
-                             const char* kernel,
-                             const dnnl::primitive& primitive,
-                             const dnnl::memory::desc& scratchpad,
-                             std::vector<Argument> arguments,
-                             double flops) {
-  Step step{.name = std::move(name), .kernel = kernel, .flops = flops, .primitive = primitive};
+void Lowering::add_primitive_step(Step step,
+                                  const dnnl::memory::desc& scratchpad,
+                                  std::vector<Argument> arguments) {
   for (const Argument& a : arguments)
     step.bytes += static_cast<double>(a.desc.get_size());
   int64_t scratch_bytes = static_cast<int64_t>(scratchpad.get_size());
@@ -326,8 +322,8 @@ void Lowering::add_copy(const std::string& name, const View& from, const View& t
     dnnl::memory::desc dst = descriptor(to);
     dnnl::reorder::primitive_desc pd(engine(), src, engine(), dst, attr);
     if (may_copy && is_plain_reorder(pd)) return add_step(strided_copy(name, from, to));
-    add_primitive(name, pd.impl_info_str(), dnnl::reorder(pd), pd.scratchpad_desc(),
-                  {{DNNL_ARG_FROM, place_of(from), src}, {DNNL_ARG_TO, place_of(to), dst}}, 0);
+    add_primitive<dnnl::reorder>(
+        name, pd, {{DNNL_ARG_FROM, place_of(from), src}, {DNNL_ARG_TO, place_of(to), dst}}, 0);
     return;
   }
   if (from.channels != nullptr)

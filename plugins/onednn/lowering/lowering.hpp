@@ -19,6 +19,7 @@
 #include "cpu.hpp"
 #include "graph/graph.hpp"
 #include "loop_invariants.hpp"
+#include "made_primitive.hpp"
 #include "plan.hpp"
 #include "weight_store.hpp"
 
@@ -214,13 +215,24 @@ class Lowering : LoweringProgress {
     if (options_.n_captured > 0) step.is_invariant = invariants_.add(plan_, step);
     plan_.steps.push_back(std::move(step));
   }
-  // Adds the primitive with scratch memory for its scratchpad.
+  // Adds the primitive of this description, with scratch memory for its scratchpad. kernel: what
+  // reports call it, in place of oneDNN's name.
+  template <class Primitive>
   void add_primitive(std::string name,
-                     const char* kernel,
-                     const dnnl::primitive& primitive,
-                     const dnnl::memory::desc& scratchpad,
+                     const typename Primitive::primitive_desc& description,
                      std::vector<Argument> arguments,
-                     double flops);
+                     double flops,
+                     std::string kernel = {}) {
+    if (kernel.empty()) kernel = description.impl_info_str();
+    add_primitive_step({.name = std::move(name),
+                        .kernel = std::move(kernel),
+                        .flops = flops,
+                        .primitive = made_from<Primitive>(description)},
+                       description.scratchpad_desc(), std::move(arguments));
+  }
+  void add_primitive_step(Step step,
+                          const dnnl::memory::desc& scratchpad,
+                          std::vector<Argument> arguments);
   int scratch(int64_t bytes) { return plan_.add_buffer({.bytes = bytes}); }
   Place floats(const std::vector<float>& values);
   Place integers(const std::vector<int32_t>& values);

@@ -75,6 +75,7 @@ struct PostOpBuilder {
     const Dims strides = is_full ? fused.dst.strides : row_major_strides(other.dims);
     bool in_place = same_strides(other.dims, other.strides, strides);
     bool is_float = other.type == ElementType::kF32 || other.type == ElementType::kBf16;
+    if (in_place) other.strides = strides;  // of axes of one element too
     const bool is_read = !in_place || !(other.is_quantized() || is_float);
     if (is_read) other = {.type = lowering.real_type(), .dims = other.dims, .strides = strides};
     const View seen = request.is_transposed ? transposed(other) : other;

@@ -138,6 +138,19 @@ def test_two_norms_of_one_value_have_masks_of_their_own(channels):
         np.testing.assert_allclose(got[name], wanted[name], atol=1e-4 * largest, err_msg=name)
 
 
+@pytest.mark.parametrize("channels", [8, 24, 32])
+def test_two_gates_whose_weights_are_arguments(channels):
+    random = np.random.default_rng(0)
+    x, y, z = (random.normal(size=(1, channels, 1, 1)).astype("f") for _ in range(3))
+    v, w = (random.normal(size=(channels, channels, 1, 1)).astype("f") for _ in range(2))
+
+    def gated(x, y, z, v, w):
+        return z * tn.sigmoid(tn.conv(x, v)) * tn.sigmoid(tn.conv(y, w))
+
+    got, wanted = (tn.jit(gated, backend=b)(x, y, z, v, w) for b in ("onednn", "reference"))
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "given, message",
     [

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Primitives that are what their description says.
+//
+// oneDNN keeps primitives in a cache, by a key in which axes of one element have no strides. Its
+// choice of a kernel looks at those strides, so that two equal keys may stand for two kernels, with
+// packed weights and scratchpads of their own: the cache then hands out the other one, which reads
+// weights in a layout that nobody has given it (oneDNN 3.2).
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace tenon::onednn {
+
+// Whether it runs the kernel of the description, on memory of the same layouts.
+bool is_made_from(const dnnl::primitive& primitive, const dnnl::primitive_desc_base& description);
+
+// While one lives, oneDNN's cache hands nothing out. It loses what it had.
+class WithoutCache {
+ public:
+  WithoutCache();
+  WithoutCache(const WithoutCache&) = delete;
+  ~WithoutCache();
+
+ private:
+  int capacity_;
+};
+
+template <class Primitive>
+Primitive made_from(const typename Primitive::primitive_desc& description) {
+  Primitive primitive(description);
+  if (is_made_from(primitive, description)) return primitive;
+  WithoutCache without_cache;
+  return Primitive(description);
+}
+
+}  // namespace tenon::onednn
