@@ -15,6 +15,8 @@ namespace tenon::fuzz {
 namespace {
 
 constexpr const char* kReference = R"({"backend": "reference", "max_value_bytes": 67108864})";
+constexpr int kRuns = 3;
+constexpr uint64_t kMostThreads = 4;
 constexpr double kLargest = 1e30;  // beyond it sums overflow in one order and not in another
 
 Result<std::vector<Tensor>> run_plan(tn_ctx* ctx,
@@ -30,6 +32,28 @@ Result<std::vector<Tensor>> run_plan(tn_ctx* ctx,
   Collected results(ctx, n_results);
   TN_CHECK(tenon_run(plan, in.data(), in.size(), results.outputs(), nullptr));
   return Result<std::vector<Tensor>>(results.take());
+}
+
+bool have_same_bits(const Tensor& a, const Tensor& b) {
+  if (!a || !b) return !a && !b;
+  DLTensor x = a.dl(), y = b.dl();
+  int64_t n = element_count(x);
+  return n == element_count(y) &&
+         std::memcmp(data_of<const char>(x), data_of<const char>(y), bytes_of(dtype_of(x), n)) == 0;
+}
+
+// Several runs of one plan, whose results have the same bits: whatever the memory held that they
+// use, and in whatever order threads came to their parts.
+Result<std::vector<Tensor>> run_often(
+    tn_ctx* ctx, tn_plan* plan, const std::vector<Tensor>& inputs, size_t n_results, int times) {
+  TN_TRY(first, run_plan(ctx, plan, inputs, n_results));
+  for (int again = 1; again < times; ++again) {
+    TN_TRY(next, run_plan(ctx, plan, inputs, n_results));
+    for (size_t i = 0; i < n_results; ++i)
+      if (!have_same_bits(first[i], next[i]))
+        return Status(TN_INTERNAL, cat("two runs differ in output ", i));
+  }
+  return Result<std::vector<Tensor>>(std::move(first));
 }
 
 std::vector<double> doubles(const Tensor& tensor) {
@@ -121,10 +145,12 @@ std::string difference(const Expected& want, const Tensor& got) {
 
 Result<std::vector<Tensor>> Judge::run(const tn_graph* graph,
                                        const std::vector<Tensor>& inputs,
-                                       std::string_view options) const {
+                                       std::string_view options,
+                                       int times) const {
   tn_plan* plan = nullptr;
   TN_CHECK(tenon_compile(session_, graph, str(options), &plan));
-  Result<std::vector<Tensor>> out = run_plan(ctx_, plan, inputs, Graph{graph}.outputs().size());
+  Result<std::vector<Tensor>> out =
+      run_often(ctx_, plan, inputs, Graph{graph}.outputs().size(), times);
   services.eval->release(plan);
   return out;
 }
@@ -197,9 +223,10 @@ Verdict Judge::judge(const tn_graph* graph,
                      const std::vector<Tensor>& inputs,
                      uint64_t seed) const {
   Verdict out;
-  std::string options = cat(R"({"backend": ")", backend_, R"(", "precision": ")", mode_.precision,
-                            R"(", "max_value_bytes": 67108864})");
-  Result<std::vector<Tensor>> got = run(graph, inputs, options);
+  std::string options =
+      cat(R"({"backend": ")", backend_, R"(", "precision": ")", mode_.precision,
+          R"(", "threads": )", 1 + seed % kMostThreads, R"(, "max_value_bytes": 67108864})");
+  Result<std::vector<Tensor>> got = run(graph, inputs, options, kRuns);
   for (const Doubt& doubt : kDoubts) {
     Result<std::vector<Expected>> want = expect(graph, inputs, seed, doubt);
     if (!want.ok()) return out;

@@ -79,7 +79,8 @@ class Judge {
   Result<Values> values_of(const tn_graph* graph, const std::vector<Tensor>& inputs) const;
   Result<std::vector<Tensor>> run(const tn_graph* graph,
                                   const std::vector<Tensor>& inputs,
-                                  std::string_view options) const;
+                                  std::string_view options,
+                                  int times = 1) const;
 
   tenon_session* session_;
   tn_ctx* ctx_;
