@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "plot.hpp"
+#include "quantized_network.hpp"
 
 namespace tenon::fuzz {
 namespace {
@@ -17,21 +18,6 @@ std::vector<Value> values_that(const std::vector<Value>& values, Wanted wanted) 
   std::vector<Value> out;
   std::copy_if(values.begin(), values.end(), std::back_inserter(out), wanted);
   return out;
-}
-
-// What operators with 8-bit forms read, biases aside, is quantized; a node here and there is not.
-Status quantize_operands(EditView edit, Random& random) {
-  for (Node node : edit.graph().nodes()) {
-    const tn_op* row = node.row();
-    if (!row || !view(row->quant).starts_with("compute") || random.one_in(6)) continue;
-    for (uint64_t i = 0; i < node.n_inputs(); ++i) {
-      Value value = node.input(i);
-      if (!value || value.type().rank() < 2) continue;
-      TN_TRY(rounded, quantized(edit, value, random));
-      TN_CHECK(edit.set_input(node, i, rounded));
-    }
-  }
-  return {};
 }
 
 }  // namespace
@@ -118,7 +104,7 @@ Result<OwnedGraph> grow_network(tn_ctx* ctx,
   for (Value value : plot.values())
     if (value.consumer_count() == 0 || random.one_in(8))
       TN_CHECK(edit.output(cat("out", n++), value));
-  if (is_quantized) TN_CHECK(quantize_operands(edit, random));
+  if (is_quantized) TN_CHECK(quantize_network(edit, random));
   TN_CHECK(edit.commit());
   for (Node node : graph.view().nodes())
     ++used[std::string(node.type())];

@@ -8,7 +8,7 @@
 namespace tenon::fuzz {
 
 // A network of at least n_nodes. Its outputs are what nobody reads, and some of the values in
-// between. is_quantized: operators with 8-bit forms read quantized values. used: how often each
+// between. is_quantized: as a quantizer leaves it. used: how often each
 // operator is in it.
 Result<OwnedGraph> grow_network(tn_ctx* ctx,
                                 size_t n_nodes,
