@@ -3,7 +3,10 @@
 // Inputs: query [b, t, e], or query, key and value [b, s, e], and a mask that broadcasts to
 // [b, heads, t, s]: true where attention may go, or floats that are added. Parameters are called
 // and laid out as PyTorch's: in_proj_weight [3 e, e] (query, key, value), in_proj_bias,
-// out_proj.weight.
+// out_proj.weight. With dropout, weights of attention are zeroed at random while training, as in
+// PyTorch: the operator has none, so its parts stand in the graph instead.
+#include <set>
+
 #include "layer.hpp"
 
 namespace tenon::layers {
@@ -15,6 +18,7 @@ class Attention {
     Attention made;
     made.heads_ = options.integer("heads");
     made.causal_ = options.flag("causal");
+    made.dropout_ = options.number("dropout");
     made.has_bias_ = options.flag("bias");
     TN_TRY(init, Initializers::from(ctx, options));
     TN_TRY(out, initializer_option(ctx, options, "out_init"));
@@ -41,10 +45,30 @@ class Attention {
         use.op("Attention", parts,
                {{"q_num_heads", heads_}, {"kv_num_heads", heads_}, {"is_causal", causal_ ? 1 : 0}});
     TN_CHECK(use.status());
-    return use.outputs({affine(use, mixed, out, out_bias)});
+    Value result = affine(use, mixed, out, out_bias);
+    TN_CHECK(use.status());
+    if (dropout_ > 0) TN_CHECK(drop_weights(use, mixed.producer()));
+    return use.outputs({result});
   }
 
  private:
+  // Takes the operator apart, and puts a Dropout behind its Softmax.
+  Status drop_weights(LayerUse& use, Node attention) const {
+    std::set<tn_node_id> known;
+    for (Node node : use.edit().graph().nodes())
+      known.insert(node.id);
+    TN_CHECK(Status(services.op->decompose(use.edit().raw, attention.id)).in("option dropout"));
+    for (Node node : use.edit().graph().nodes()) {
+      if (known.count(node.id) || node.type() != "Softmax") continue;
+      Value weights = node.output();
+      Value dropped = use.op("Dropout", {weights, use.number(dropout_, TN_F32)});
+      TN_CHECK(use.status());
+      TN_CHECK(use.edit().replace(weights, dropped));
+      return use.edit().set_input(dropped.producer(), 0, weights);
+    }
+    return Status(TN_INTERNAL, "Attention decomposed into nodes without a Softmax");
+  }
+
   Result<int64_t> checked_width(const LayerUse& use) const {
     size_t n = use.n_inputs();
     if (n != 1 && n != 3 && n != 4)
@@ -87,6 +111,7 @@ class Attention {
 
   int64_t heads_ = 1;
   bool causal_ = false, has_bias_ = true;
+  double dropout_ = 0;
   Initializers init_;
   Component out_;
 };
@@ -102,6 +127,7 @@ TENON_LAYER(multi_head_attention,
   "properties": {
     "heads": {"type": "integer", "minimum": 1, "description": "number of heads: a divisor of the width"},
     "causal": {"type": "boolean", "default": false, "description": "causal mask"},
+    "dropout": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0, "description": "probability that a weight of attention is zeroed while training; needs known numbers of steps"},
     "bias": {"type": "boolean", "default": true, "description": "adds biases"},)" TENON_INITS(
                 "layers.xavier",
                 "layers.zeros") ", " TENON_INITIALIZER_OPTION("out_init",

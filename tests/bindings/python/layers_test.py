@@ -315,6 +315,30 @@ def test_inputs_that_do_not_fit_are_named(make, shape, dtype, message):
         nn.build(nn.Sequential(make()), {"x": nn.Input(shape, dtype)})
 
 
+def test_attention_drops_some_of_its_weights_while_training():
+    x = np.random.default_rng(0).normal(size=(2, 5, 8)).astype("f")
+    plain, dropping = (
+        nn.build(nn.MultiHeadAttention(2, dropout=ratio), {"x": ("N", 5, 8)}) for ratio in (0, 0.25)
+    )
+    wanted = plain(x)
+    np.testing.assert_allclose(dropping(x), wanted, rtol=1e-5, atol=1e-6)
+    parameters = dict(dropping.parameters())
+
+    def trained(seed):
+        return dropping(x, parameters=parameters, training=True, key=[0, seed])
+
+    draws = np.stack([trained(seed) for seed in range(400)])
+    np.testing.assert_array_equal(draws[3], trained(3))
+    assert all(np.abs(draws[0] - draws[1]).max((1, 2)) > 1e-3)
+    error = draws.std(0) / np.sqrt(len(draws))
+    assert (np.abs(draws.mean(0) - wanted) < 5 * error).all()
+
+
+def test_attention_drops_weights_where_the_steps_are_known():
+    with pytest.raises(tn.Unimplemented, match="option dropout.*known sizes"):
+        nn.build(nn.MultiHeadAttention(2, dropout=0.1), {"x": ("N", "T", 8)})
+
+
 def test_training_differs_from_inference_where_it_should(tmp_path):
     """Dropout draws, BatchNorm uses the batch and renews its figures; inference does neither."""
     net = nn.Sequential(nn.Linear(8), nn.BatchNorm(), nn.Dropout(0.5), nn.Linear(2))
