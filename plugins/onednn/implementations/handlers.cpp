@@ -91,6 +91,8 @@ constexpr Handler kHandlers[] = {
     {"tenon.BatchNormGrad", refuse_batch_norm_grad, lower_batch_norm_grad, kWidened},
     {"tenon.ConvInputGrad", refuse_conv_transpose, lower_conv_transpose, kWidened},
     {"tenon.ConvWeightGrad", refuse_conv_weight_grad, lower_conv_weight_grad, kWidened},
+    {"tenon.CtcLoss", refuse_ctc, lower_ctc, kAnyType},
+    {"tenon.CtcLossGrad", refuse_ctc, lower_ctc, kAnyType},
     {"tenon.LayerNormGrad", refuse_layer_norm_grad, lower_layer_norm_grad, kWidened},
     {"tenon.MaxPoolGrad", refuse_pool_grad, lower_pool_grad, kWidened},
     {"tenon.Random", refuse_random, lower_random, kAnyType},

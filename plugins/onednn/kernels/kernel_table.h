@@ -12,6 +12,7 @@
 #include "binary_product_args.h"
 #include "channel_rows_args.h"
 #include "copy_args.h"
+#include "ctc_args.h"
 #include "depthwise_args.h"
 #include "depthwise_grad_args.h"
 #include "draws_args.h"

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax of attention scores, norms of transformer rows, pooling: at the sizes of BERT-base and
-// ResNet-50 (in cache), and once beyond all caches.
+// Softmax of attention scores, norms of transformer rows, pooling, losses of sequences: at the
+// sizes of BERT-base and ResNet-50 (in cache), and once beyond all caches.
 
 #include <algorithm>
 #include <vector>
 
 #include "bench.h"
+#include "kernels/ctc.h"
 #include "kernels/norm.h"
 #include "kernels/reduce.h"
 #include "kernels/softmax.h"
@@ -56,6 +57,26 @@ void softmax_padded_bf16(benchmark::State& state) {
   for (auto _ : state)
     softmax(context, args);
   report(state, rows * n * 4, threads_of(state));
+}
+
+// The gradient of 16 samples of `rows` frames in all, with n classes and targets of 12.
+void ctc_gradient(benchmark::State& state) {
+  constexpr int64_t kSamples = 16, kLongest = 12;
+  const int64_t rows = state.range(2);
+  const int64_t n = state.range(3);
+  Buffer scores(rows * n, -4, 4);
+  Buffer gradients(rows * n, 0, 0);
+  std::vector<int64_t> targets(kSamples * kLongest);
+  for (size_t i = 0; i < targets.size(); ++i)
+    targets[i] = 1 + static_cast<int64_t>(i * 7) % (n - 1);
+  Ctc args{.samples = kSamples, .frames = rows / kSamples, .classes = n, .longest = kLongest};
+  args.scores = scores.data();
+  args.targets = targets.data();
+  args.gradients = gradients.data();
+  const Context context = context_of(state);
+  for (auto _ : state)
+    ctc(context, args);
+  report(state, rows * n * 8, threads_of(state));
 }
 
 void layer_norm(benchmark::State& state) {
@@ -123,6 +144,8 @@ void mean_pool(benchmark::State& state) {
 TENON_BENCH(softmax_masked, {1536}, {128});
 TENON_BENCH(softmax_masked, {16384}, {1024});
 TENON_BENCH(softmax_padded_bf16, {1536}, {128});
+TENON_BENCH(ctc_gradient, {640}, {97});
+TENON_BENCH(ctc_gradient, {640}, {6625});
 TENON_BENCH(layer_norm, {128}, {768});
 TENON_BENCH(layer_norm, {16384}, {768});
 TENON_BENCH(layer_norm_residual, {128}, {384});

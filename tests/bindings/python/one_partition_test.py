@@ -57,6 +57,23 @@ def test_of_a_function_that_draws(precision):
     assert is_one_partition(step.describe())
 
 
+def test_of_a_loss_of_sequences():
+    frames = RANDOM.normal(size=(4, 12, 6)).astype("float32")
+    targets = np.array([[1, 2, -1], [3, 3, 1], [4, -1, -1], [2, 1, 2]])
+
+    def loss(w, x, y):
+        return tn.op("tenon.CtcLoss", x @ w, y).mean()
+
+    w = RANDOM.normal(size=(6, 5)).astype("float32")
+    step = tn.Step(loss, w, tn.optim.sgd(lr=0.1), backend="onednn")
+    step(frames, targets)
+    assert is_one_partition(step.describe())
+    both = [tn.grad(loss, backend=b)(w, frames, targets) for b in ("onednn", "reference")]
+    np.testing.assert_allclose(*both, rtol=1e-4, atol=1e-6)
+    with pytest.raises(tn.TenonError, match="targets: expected 0..4 without 0, the blank, got 5"):
+        step(frames, targets + 4)
+
+
 def test_draws_are_those_of_the_reference():
     x = np.ones((37, 41), "float32")
     drawn = [tn.jit(lambda x: tn.dropout(x, 0.3), backend=b)(x) for b in ("onednn", "reference")]
