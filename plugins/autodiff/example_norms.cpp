@@ -250,7 +250,7 @@ class ExampleNorms {
       Status planned = is_by_node && !examples.has_examples(named.value)
                            ? gradients.plan(named.value)
                            : unsupported("");
-      if (!planned.ok()) refused[named.name] = planned.message();
+      if (!planned.ok()) refused[named.name] = planned.text();
       Node node;
       Value as;
       std::string why = why_no_rule(examples, named, &node, &as);

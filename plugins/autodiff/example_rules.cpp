@@ -81,7 +81,7 @@ Result<Squares> by_rules(const EditView& edit,
     for (uint64_t i = 0; i < reader.node.n_inputs() && !done.ok(); ++i)
       if (reader.wanted[i])
         reasons->emplace(parameters.at(reader.node.input(i).id).name,
-                         cat(described(reader.node), ": ", done.message()));
+                         cat(described(reader.node), ": ", done.text()));
   }
   for (const auto& [id, square] : found_by_value)
     squares[parameters.at(id).value.id] = square;

@@ -247,7 +247,7 @@ class Joiner {
 
   std::string join(const NodeInfo& node, const Operand& a, const Operand& b) {
     Result<bool> joined = try_join(node, a, b);
-    return joined.ok() ? "" : joined.status().message();
+    return joined.ok() ? "" : joined.status().text();
   }
 
   Result<bool> try_join(const NodeInfo& node, const Operand& a, const Operand& b) {

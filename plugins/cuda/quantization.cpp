@@ -83,7 +83,7 @@ std::string read_params(const Imported& graph, const NodeInfo& node, QuantParams
   const ValueInfo& scale = graph.value(node.inputs[1]);
   if (!scale.constant) return cat("scale ", scale.name, " is not constant");
   Result<std::vector<float>> scales = numbers_as<float>(scale.constant.dl());
-  if (!scales.ok()) return scales.status().message();
+  if (!scales.ok()) return scales.status().text();
   out->scales = *scales;
   out->zeros = {0};
   const Dims& dims = graph.value(node.inputs[0]).dims;
@@ -99,7 +99,7 @@ std::string read_params(const Imported& graph, const NodeInfo& node, QuantParams
     return is_zero ? "" : "zero points of 8-bit floats";
   }
   Result<std::vector<int64_t>> zeros = numbers_as<int64_t>(view);
-  if (!zeros.ok()) return zeros.status().message();
+  if (!zeros.ok()) return zeros.status().text();
   out->zeros = *zeros;
   return {};
 }

@@ -73,7 +73,7 @@ Verdict judge(const Method& method, const Choice& choice, Node node, const White
   verdict.why = choice.selected.why_left(node);
   if (!verdict.why.empty()) return verdict;
   Result<Layer> read = read_layer(node);
-  Refusal refused = read.ok() ? method.refuse(*read) : Refusal{read.status().message()};
+  Refusal refused = read.ok() ? method.refuse(*read) : Refusal{read.status().text()};
   if (refused) {
     verdict.is_misfit = true;
     verdict.suited = refused.suited;

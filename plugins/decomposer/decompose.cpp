@@ -122,7 +122,7 @@ Status judge_by_measuring(tn_ctx* ctx,
     verdict->times = *times;
     judge_times(choice, verdict);
   } else {
-    verdict->unmeasured = times.status().message();
+    verdict->unmeasured = times.status().text();
     judge_cost(choice, verdict);
   }
   return {};
@@ -157,7 +157,7 @@ Result<std::vector<Verdict>> judge_by_time(tn_ctx* ctx,
       TN_CHECK(cancel.check());
       if (!times.ok()) {
         best = std::move(at);
-        best.why = cat("cannot be measured: ", times.status().message());
+        best.why = cat("cannot be measured: ", times.status().text());
         break;
       }
       at.times = *times;

@@ -132,7 +132,7 @@ void Stream::loop() {
     Status status = item.work();
     if (status.ok()) continue;
     poison_ = std::make_shared<Poison>();
-    poison_->failure = {status.code(), status.message()};
+    poison_->failure = {status.code(), status.text()};
   }
 }
 

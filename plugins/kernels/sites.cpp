@@ -57,7 +57,7 @@ Result<std::vector<Site>> find_sites(Graph graph,
         });
         if (!claimed.ok() && claimed.code() != TN_UNIMPLEMENTED)
           return std::move(claimed).in(kernel.id);
-        if (!claimed.ok()) why = claimed.message();
+        if (!claimed.ok()) why = claimed.text();
       }
       if (!why.empty()) {
         refused->push_back({root, cat(kernel.id, ": ", why)});

@@ -115,7 +115,7 @@ Status Rewriting::move(Node node) {
   if (writes_zeros(node) && first->zero != 0) return refuse(node, "its zeros are not stored as 0");
   Integers out = *first;
   Result<Node> made = added_again(edit_, node, inputs);
-  if (!made.ok()) return refuse(node, made.status().message());
+  if (!made.ok()) return refuse(node, made.status().text());
   for (uint64_t i = 0; i < node.n_outputs(); ++i) {
     if (!node.output(i)) continue;
     out.value = made->output(i);

@@ -113,7 +113,7 @@ class Refit {
       ordered_json row{{"node", node.name()}, {"op", node.type()}};
       Result<Fitted> fitted = refit(raw, node, twins, i, cancel);
       TN_CHECK(cancel.check());
-      std::string why = fitted.ok() ? "" : std::string(fitted.status().message());
+      std::string why = fitted.ok() ? "" : fitted.status().text();
       if (fitted.ok()) {
         row["rows"] = fitted->rows;
         row["error"] = {{"before", fitted->before}, {"after", fitted->after}};

@@ -77,7 +77,7 @@ class SparseGpt {
             {{"zeros", taken->zeros}, {"elements", taken->elements}, {"error", taken->error}});
         all.zeros += taken->zeros, all.elements += taken->elements;
       } else {
-        row["why"] = taken.status().message();
+        row["why"] = taken.status().text();
       }
       (taken.ok() ? pruned : left).push_back(std::move(row));
       progress.update(i + 1);

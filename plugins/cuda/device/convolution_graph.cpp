@@ -263,7 +263,7 @@ Result<ConvolutionGraph> ConvolutionGraph::make(const Cudnn& cudnn,
     }
   }
   return unsupported(
-      cat("cuda: cuDNN has no plan for a ", form_of(form), last.ok() ? "" : ": " + last.message()));
+      cat("cuda: cuDNN has no plan for a ", form_of(form), last.ok() ? "" : ": " + last.text()));
 }
 
 Status ConvolutionGraph::execute(cudnnHandle_t handle, const Addresses& at) const {

@@ -65,7 +65,7 @@ class GraphConvolutions : public Convolutions {
       if (made.ok()) {
         known.graph = std::make_shared<ConvolutionGraph>(std::move(*made));
       } else {
-        known.why_none = made.status().message();
+        known.why_none = made.status().text();
       }
     }
     if (!known.graph) return unsupported(known.why_none);

@@ -63,7 +63,7 @@ std::string devices_json(const DeviceList& list, int64_t wanted) {
   if (wanted >= 0) {
     Result<DeviceInfo> found = device_of(list, wanted);
     add(found.ok() ? entry(*found)
-                   : cat("{\"why\": ", backend::json_text(found.status().message()), "}"));
+                   : cat("{\"why\": ", backend::json_text(found.status().text()), "}"));
     return cat("[", text, "]");
   }
   for (const DeviceInfo& info : list.devices)

@@ -264,7 +264,7 @@ class LtProducts : public Products {
   static Status ask(LtProduct& product, Known* known) {
     Status chosen = product.choose();
     if (chosen.code() == TN_UNIMPLEMENTED) {
-      known->why_none = chosen.message();
+      known->why_none = chosen.text();
       return {};
     }
     TN_CHECK(std::move(chosen));

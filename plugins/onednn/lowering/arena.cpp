@@ -30,7 +30,7 @@ tn_arena_size lay_out_arena(Plan& plan) {
     plan.buffers[i].arena_offset = static_cast<int64_t>(offset);
   };
   Result<tn_arena_size> size = lives_of(plan).place(64, bytes, put);
-  if (!size.ok()) throw CompileError(size.status().message());
+  if (!size.ok()) throw CompileError(size.status().text());
   return *size;
 }
 

@@ -56,6 +56,21 @@ std::string names_of_floats(Graph graph) {
   return out + "]";
 }
 
+// Half of the gradients go through another pass: computed again in segments, of several examples
+// at once, or differentiated once more along a direction. names: what the gradient is by.
+Status transform(tn_ctx* ctx, tn_graph* step, const std::string& names, Random& random) {
+  switch (random.below(6)) {
+    case 0:
+      return run_pass(ctx, step, "autodiff.recompute", {}, nullptr);
+    case 1:
+      return run_pass(ctx, step, "autodiff.vmap", R"({"axis_size": 3})", nullptr);
+    case 2:
+      return run_pass(ctx, step, "autodiff.jvp", cat(R"({"wrt": )", names, "}"), nullptr);
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 Result<OwnedGraph> gradient_of(tn_ctx* ctx, const tn_graph* graph, Random& random) {
@@ -68,6 +83,7 @@ Result<OwnedGraph> gradient_of(tn_ctx* ctx, const tn_graph* graph, Random& rando
   std::string options = cat(R"({"output": "loss", "has_aux": )",
                             random.one_in(2) ? "true" : "false", R"(, "wrt": )", names, "}");
   TN_CHECK(run_pass(ctx, raw, "autodiff.value_and_grad", options, nullptr));
+  TN_CHECK(transform(ctx, raw, names, random));
   return Result<OwnedGraph>(std::move(step));
 }
 

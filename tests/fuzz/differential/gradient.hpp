@@ -13,7 +13,8 @@ namespace tenon::fuzz {
 std::vector<const tn_op*> differentiable_rows(const Soil& soil);
 
 // The loss, with some luck the outputs of the graph, and the gradient by each of its
-// floating-point inputs. A failure: a node is not differentiable, or nothing floats.
+// floating-point inputs; perhaps for a batch, along a direction or with recomputation. A failure: a
+// node is not differentiable, or nothing floats.
 Result<OwnedGraph> gradient_of(tn_ctx* ctx, const tn_graph* graph, Random& random);
 
 }  // namespace tenon::fuzz

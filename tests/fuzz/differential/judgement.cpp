@@ -232,7 +232,7 @@ Verdict Judge::judge(const tn_graph* graph,
     if (!want.ok()) return out;
     out = {.ran = true, .n_outputs = want->size()};
     if (!got.ok()) {
-      out.finding = cat(backend_, " fails: ", got.status().message());
+      out.finding = cat(backend_, " fails: ", got.status().text());
       return out;
     }
     for (size_t i = 0; i < want->size(); ++i) {

@@ -20,17 +20,6 @@ void each_register(const BatchNormPiece& piece, const F& f) {
     if (i < n) f(begin + i, i, static_cast<int>(n - i));
   }
 }
-template <class T>
-Vf load_some(const T* p, int count) {
-  return count == kLanes ? load_lanes(p) : load_lanes_part(p, count);
-}
-template <class T>
-void store_some(T* p, Vf v, int count) {
-  if (count == kLanes)
-    store_lanes(p, v);
-  else
-    store_lanes_part(p, v, count);
-}
 Vf first_lanes(Vf v, int count) {
   if (count == kLanes) return v;
   float lanes[kLanes];

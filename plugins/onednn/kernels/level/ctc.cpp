@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of exponentials of rows; contract in ../ctc_args.h.
 
+#include "elements.h"
 #include "level.h"
-#include "simd.h"
 #include "vector_math.h"
 
 namespace tenon::onednn::kernels::TENON_LEVEL {
@@ -27,16 +27,15 @@ float sum_of_exponentials(const float* x, int64_t n, float largest, const Each& 
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     const Vf e = exp_nonpositive(load(x + i) - largest);
-    each(i, e);
+    each(i, e, kLanes);
     sum += e;
   }
   float total = sum_lanes(sum);
-  if (i < n) {
-    const Vf e = exp_nonpositive(load_part(x + i, n - i, 0.0F) - largest);
-    for (int64_t k = 0; k < n - i; ++k)
-      total += e[k];
-    each(i, e);
-  }
+  if (i == n) return total;
+  const Vf e = exp_nonpositive(load_some(x + i, n - i) - largest);
+  each(i, e, n - i);
+  for (int64_t k = 0; k < n - i; ++k)
+    total += e[k];
   return total;
 }
 
@@ -44,8 +43,7 @@ void scale_row(float* x, int64_t n, float factor) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
     store(x + i, load(x + i) * factor);
-  for (; i < n; ++i)
-    x[i] *= factor;
+  if (i < n) store_some(x + i, load_some(x + i, n - i) * factor, n - i);
 }
 
 }  // namespace
@@ -56,16 +54,12 @@ void softmax_sums(const SoftmaxSums& args) {
     const float largest = largest_of(x, args.n);
     args.largest[row] = largest;
     if (args.softmax == nullptr) {
-      args.sums[row] = sum_of_exponentials(x, args.n, largest, [](int64_t, Vf) {});
+      args.sums[row] = sum_of_exponentials(x, args.n, largest, [](int64_t, Vf, int64_t) {});
       continue;
     }
     float* to = args.softmax + row * args.n;
-    args.sums[row] = sum_of_exponentials(x, args.n, largest, [&](int64_t i, Vf e) {
-      const int64_t left = args.n - i;
-      if (left >= kLanes) return store(to + i, e);
-      for (int64_t k = 0; k < left; ++k)
-        to[i + k] = e[k];
-    });
+    args.sums[row] = sum_of_exponentials(
+        x, args.n, largest, [&](int64_t i, Vf v, int64_t count) { store_some(to + i, v, count); });
     scale_row(to, args.n, 1.0F / args.sums[row]);
   }
 }

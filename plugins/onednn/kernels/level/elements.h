@@ -89,7 +89,13 @@ static inline void store_lanes(F16* p, Vf v) {
   store_f16(p, v);
 }
 
-// n < kLanes elements, no byte more.
+// n < kLanes elements, no byte more; 0 in the other lanes.
+static inline Vf load_lanes_part(const float* p, int64_t n) {
+  return load_part(p, n, 0.0F);
+}
+static inline void store_lanes_part(float* p, Vf v, int64_t n) {
+  store_part(p, v, n);
+}
 template <class T>
 static inline Vf load_lanes_part(const T* p, int64_t n) {
   T lanes[kLanes] = {};
@@ -101,6 +107,18 @@ static inline void store_lanes_part(T* p, Vf v, int64_t n) {
   T lanes[kLanes];
   store_lanes(lanes, v);
   std::memcpy(p, lanes, static_cast<uint64_t>(n) * sizeof(T));
+}
+// The same of n <= kLanes.
+template <class T>
+static inline Vf load_some(const T* p, int64_t n) {
+  return n == kLanes ? load_lanes(p) : load_lanes_part(p, n);
+}
+template <class T>
+static inline void store_some(T* p, Vf v, int64_t n) {
+  if (n == kLanes)
+    store_lanes(p, v);
+  else
+    store_lanes_part(p, v, n);
 }
 
 }  // namespace tenon::onednn::kernels::TENON_LEVEL

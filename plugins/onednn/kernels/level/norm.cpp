@@ -2,8 +2,8 @@
 // Normalisation of rows; contract in ../norm.h. A block of the row is loaded (with the residual)
 // into a buffer in L1; rows of one block are loaded once, longer ones once per pass.
 
+#include "elements.h"
 #include "level.h"
-#include "simd.h"
 
 extern "C" double sqrt(double);
 
@@ -26,16 +26,6 @@ void each_register(int64_t n, const F& f) {
   for (; i + kLanes <= n; i += kLanes)
     f(i, kLanes);
   if (i < n) f(i, static_cast<int>(n - i));
-}
-Vf load_some(const float* p, int count) {
-  return count == kLanes ? load(p) : load_part(p, count, 0.0F);
-}
-void store_some(float* p, Vf v, int count) {
-  if (count == kLanes) {
-    store(p, v);
-  } else {
-    store_part(p, v, count);
-  }
 }
 
 // What x becomes: ((x - mean) - rest) * factor. mean is rounded to f32, which says little of a row

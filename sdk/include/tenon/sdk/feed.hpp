@@ -157,7 +157,7 @@ inline Result<Feed> Feed::make(tn_ctx* ctx,
   }
   std::vector<std::string> notes;
   Status matched = match_fields(feed.fields_, plan.labels, &feed.inputs_, &notes);
-  if (!matched.ok()) return feed.fault(matched.message());
+  if (!matched.ok()) return feed.fault(matched.text());
   for (std::string& one : notes)
     feed.note(std::move(one));
   feed.has_warned_ = !plan.warns_of_nan;

@@ -26,19 +26,6 @@ class Sink {
   const tn_sink* raw_;
 };
 
-// A tn_sink that collects what is written: StringSink s; f(s.get()); s.text.
-struct StringSink {
-  std::string text;
-  tn_sink raw{this, [](void* self, const void* data, uint64_t len) -> tn_status* {
-                static_cast<StringSink*>(self)->text.append(static_cast<const char*>(data), len);
-                return nullptr;
-              }};
-  StringSink() = default;
-  StringSink(const StringSink&) = delete;
-  StringSink& operator=(const StringSink&) = delete;
-  const tn_sink* get() const { return &raw; }
-};
-
 class Outputs {
  public:
   explicit Outputs(const tn_outputs* raw) : raw_(raw) {}

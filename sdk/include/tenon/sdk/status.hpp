@@ -15,6 +15,19 @@
 
 namespace tenon {
 
+// A tn_sink that collects what is written: StringSink s; f(s.get()); s.text.
+struct StringSink {
+  std::string text;
+  tn_sink raw{this, [](void* self, const void* data, uint64_t len) -> tn_status* {
+                static_cast<StringSink*>(self)->text.append(static_cast<const char*>(data), len);
+                return nullptr;
+              }};
+  StringSink() = default;
+  StringSink(const StringSink&) = delete;
+  StringSink& operator=(const StringSink&) = delete;
+  const tn_sink* get() const { return &raw; }
+};
+
 class [[nodiscard]] Status {
  public:
   Status() {}
@@ -35,6 +48,12 @@ class [[nodiscard]] Status {
   bool ok() const { return raw_ == nullptr; }
   int32_t code() const { return services.status->code(raw_); }
   std::string message() const { return std::string(view(services.status->message(raw_))); }
+  // With its causes; message() is the last failure alone.
+  std::string text() const {
+    StringSink whole;
+    if (raw_) Status ignored(services.status->text(raw_, whole.get()));
+    return whole.text;
+  }
   const tn_status* raw() const { return raw_; }
   tn_status* release() { return std::exchange(raw_, nullptr); }
   // The same failure with what was being done in front.

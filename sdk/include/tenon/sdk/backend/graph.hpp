@@ -233,7 +233,7 @@ inline void bind_expression(Node& node) {
   const tn_expr_program* program = nullptr;
   Status bound(services.op->expr(node.source.graph, node.source.id, &program));
   if (!bound.ok()) {
-    node.unbound = bound.message();
+    node.unbound = bound.text();
     return;
   }
   node.expr.assign(program->nodes, program->nodes + program->count);
