@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tenon/sdk/multiplied.hpp"
 #include "tenon/sdk/number.hpp"
 
 namespace tenon::decomposer {
@@ -129,6 +130,7 @@ bool has_weight(Node node) {
   if (!product) return false;
   Value weight = node.input(static_cast<uint64_t>(product->weight));
   if (!weight || weight.is_constant()) return static_cast<bool>(weight);
+  if (is_computed_of_constants(weight)) return true;
   const tn_op_columns* maker = weight.producer() ? weight.producer().columns() : nullptr;
   return maker && maker->quant == TN_QUANT_DEQUANTIZE;
 }
@@ -137,6 +139,8 @@ Result<Layer> read_layer(Node node) {
   Layer layer;
   layer.node = node;
   TN_CHECK(read_form(&layer));
+  if (is_computed_of_constants(node.input(layer.weight_input)))
+    return unsupported("its weight is computed from constants: apply fusion.default first");
   if (!node.input(layer.weight_input).is_constant())
     return unsupported("its weight is quantized: decompose the float model first");
   TN_CHECK(read_weight(&layer));

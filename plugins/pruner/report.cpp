@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report.hpp"
 
+#include <algorithm>
 #include <map>
+
+#include "tenon/sdk/multiplied.hpp"
 
 namespace tenon::pruner {
 namespace {
@@ -65,7 +68,16 @@ std::string why_no_layers(Graph graph, std::string_view otherwise) {
       return cat("the weights are quantized, as ", node.name(), " (", node.type(),
                  ") says: prune the float model, or make it one by quantizer.dequantize (tenon "
                  "optimize --requantize)");
-  return std::string(otherwise);
+  std::string computed;
+  for (Node node : graph.nodes()) {
+    const std::vector<Value> operands = multiplied(node);
+    if (std::any_of(operands.begin(), operands.end(),
+                    [](Value value) { return is_computed_of_constants(value); }))
+      computed += cat(computed.empty() ? "" : ", ", node.name());
+  }
+  if (computed.empty()) return std::string(otherwise);
+  return cat("weights are computed from constants, those of ", computed,
+             ": apply fusion.default first");
 }
 
 void log_barriers(tn_ctx* ctx, const Groups& groups) {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "tenon/sdk/multiplied.hpp"
 #include "tenon/sdk/pattern.hpp"
 
 namespace tenon::quantizer {
@@ -75,15 +76,6 @@ bool is_stack(Node node, const Product& product, size_t rank) {
 
 bool takes_product(Node node, Products products) {
   return products == Products::kAll || (products == Products::kScores && is_scores(node));
-}
-
-// As a transposed weight is before constants are folded.
-bool is_computed_of_constants(Value value, int depth = 8) {
-  Node node = value.producer();
-  if (!node || node.n_inputs() == 0 || depth == 0) return false;
-  for (Value input : node.inputs())
-    if (input && !input.is_constant() && !is_computed_of_constants(input, depth - 1)) return false;
-  return true;
 }
 
 }  // namespace

@@ -87,15 +87,15 @@ Result<OwnedGraph> gradient_of(tn_ctx* ctx, const tn_graph* graph, Random& rando
   return Result<OwnedGraph>(std::move(step));
 }
 
-std::vector<const tn_op*> differentiable_rows(const Soil& soil) {
+std::vector<const tn_op*> differentiable_rows(const Recipe& recipe) {
   std::vector<const tn_op*> out;
-  for (const tn_op* row : soil.rows) {
+  for (const tn_op* row : recipe.rows) {
     Random random(1);
-    Soil alone{.ctx = soil.ctx, .rows = {row}};
+    Recipe alone{.ctx = recipe.ctx, .rows = {row}};
     auto is_differentiable = [&] {
       std::map<std::string, uint64_t> used;
       Result<OwnedGraph> sample = grow(alone, 1, random, used);
-      return sample.ok() && gradient_of(soil.ctx, sample->get(), random).ok();
+      return sample.ok() && gradient_of(recipe.ctx, sample->get(), random).ok();
     };
     for (uint64_t i = 0; i < kSamples; ++i)
       if (is_differentiable()) {

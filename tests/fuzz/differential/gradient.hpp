@@ -8,9 +8,9 @@
 
 namespace tenon::fuzz {
 
-// The rows of a soil that a gradient passes through: those of which one of a few samples can be
+// The rows of a recipe that a gradient passes through: those of which one of a few samples can be
 // differentiated.
-std::vector<const tn_op*> differentiable_rows(const Soil& soil);
+std::vector<const tn_op*> differentiable_rows(const Recipe& recipe);
 
 // The loss, with some luck the outputs of the graph, and the gradient by each of its
 // floating-point inputs; perhaps for a batch, along a direction or with recomputation. A failure: a

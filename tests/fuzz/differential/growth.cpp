@@ -5,7 +5,7 @@
 
 #include "tenon/role/op.h"
 
-#include "plot.hpp"
+#include "network_builder.hpp"
 
 namespace tenon::fuzz {
 namespace {
@@ -48,15 +48,15 @@ Result<Sample> sample_of(tn_ctx* ctx, const tn_op* row, uint64_t seed) {
   return Result<Sample>(std::move(out));
 }
 
-class Plant {
+class RowGraph {
  public:
-  Plant(const Soil& soil, EditView edit, Random& random)
-      : soil_(soil), edit_(edit), random_(random) {}
+  RowGraph(const Recipe& recipe, EditView edit, Random& random)
+      : recipe_(recipe), edit_(edit), random_(random) {}
 
   Status add(const tn_op* row) {
-    Result<Sample> chosen = sample_of(soil_.ctx, row, 1 + random_.below(kSamples));
+    Result<Sample> chosen = sample_of(recipe_.ctx, row, 1 + random_.below(kSamples));
     for (size_t i = 0; i < kTries && !(chosen.ok() && fits(*chosen)); ++i)
-      chosen = sample_of(soil_.ctx, row, 1 + random_.below(kSamples));
+      chosen = sample_of(recipe_.ctx, row, 1 + random_.below(kSamples));
     if (!chosen.ok()) return std::move(chosen).status();
     std::vector<std::pair<tn_value_id, tn_value_id>> map;
     for (Value input : chosen->graph.view().inputs()) {
@@ -107,17 +107,17 @@ class Plant {
            random_.one_in(2) || from.dtype() != type.dtype ? tamed(from) : Result<Value>(from));
     TN_TRY(cast, as_type(tame, type.dtype));
     TN_TRY(shaped, as_shape(cast, type));
-    return soil_.quantize && is_computed ? quantized(edit_, shaped, random_)
-                                         : Result<Value>(shaped);
+    return recipe_.quantize && is_computed ? quantized(edit_, shaped, random_)
+                                           : Result<Value>(shaped);
   }
 
   Result<Value> fresh(const Type& type, bool is_computed) {
     if (type.kind != TN_KIND_TENSOR || !type.is_static() || !random_.one_in(3))
       return edit_.input("x" + std::to_string(n_inputs_++), type);
-    TN_TRY(tensor, filled(soil_.ctx, type, random_));
+    TN_TRY(tensor, filled(recipe_.ctx, type, random_));
     TN_TRY(constant, edit_.constant(tensor));
-    return soil_.quantize && is_computed ? quantized(edit_, constant, random_)
-                                         : Result<Value>(constant);
+    return recipe_.quantize && is_computed ? quantized(edit_, constant, random_)
+                                           : Result<Value>(constant);
   }
 
   // Numbers of [-2, 2] instead of any, none of them NaN: what samples allow.
@@ -170,7 +170,7 @@ class Plant {
     return edit_.op("Reshape", {flat, dims});
   }
 
-  const Soil& soil_;
+  const Recipe& recipe_;
   EditView edit_;
   Random& random_;
   std::vector<Value> pool_, made_;
@@ -196,21 +196,21 @@ std::vector<const tn_op*> some_of(const std::vector<const tn_op*>& rows, Random&
   return out;
 }
 
-Result<OwnedGraph> grow(const Soil& soil,
+Result<OwnedGraph> grow(const Recipe& recipe,
                         size_t n_nodes,
                         Random& random,
                         std::map<std::string, uint64_t>& used) {
   tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->create(soil.ctx, &raw));
+  TN_CHECK(services.graph->create(recipe.ctx, &raw));
   OwnedGraph graph = OwnedGraph::take(raw);
   TN_TRY(edit, Edit::begin(raw));
-  Plant plant(soil, edit, random);
+  RowGraph rows(recipe, edit, random);
   while (edit.graph().n_nodes() < n_nodes) {
-    const tn_op* row = random.one_of(soil.rows);
-    TN_CHECK(plant.add(row));
+    const tn_op* row = random.one_of(recipe.rows);
+    TN_CHECK(rows.add(row));
     ++used[std::string(view(row->type))];
   }
-  TN_CHECK(plant.finish());
+  TN_CHECK(rows.finish());
   TN_CHECK(edit.commit());
   return Result<OwnedGraph>(std::move(graph));
 }

@@ -13,7 +13,7 @@
 
 namespace tenon::fuzz {
 
-struct Soil {
+struct Recipe {
   tn_ctx* ctx;
   std::vector<const tn_op*> rows;
   bool quantize = false;  // QuantizeLinear and DequantizeLinear between real operators
@@ -27,7 +27,7 @@ std::vector<const tn_op*> some_of(const std::vector<const tn_op*>& rows, Random&
 
 // A graph of n_nodes or a few more, whose outputs are what nobody reads and some of the values in
 // between. used: how often each row's sample went in.
-Result<OwnedGraph> grow(const Soil& soil,
+Result<OwnedGraph> grow(const Recipe& recipe,
                         size_t n_nodes,
                         Random& random,
                         std::map<std::string, uint64_t>& used);

@@ -67,27 +67,27 @@ bool read(int argc, char** argv, Arguments& out) {
   return argc % 2 == 1;
 }
 
-class Garden {
+class Fuzzer {
  public:
-  explicit Garden(const Arguments& arguments) : arguments_(arguments) {
+  explicit Fuzzer(const Arguments& arguments) : arguments_(arguments) {
     std::string config = cat(R"({"plugin_path": [")", test::kPluginFolder, R"(", ")",
                              test::kTestPluginFolder, "/devices\"]}");
     if (tenon_open(str(config), &session_) || !services.fill(*tenon_host(session_)).empty())
       std::abort();
-    soil_.ctx = tenon_host(session_)->ctx;
+    recipe_.ctx = tenon_host(session_)->ctx;
     if (!Status(tenon_plugin_load(session_, str("ops"))).ok()) std::abort();
-    for (uint64_t i = 0; i < services.op->count(soil_.ctx); ++i) {
-      const tn_op* row = services.op->at(soil_.ctx, i);
+    for (uint64_t i = 0; i < services.op->count(recipe_.ctx); ++i) {
+      const tn_op* row = services.op->at(recipe_.ctx, i);
       // Random numbers are nobody else's.
       bool is_foreign = !view(row->domain).empty() || (row->traits & TN_OP_RANDOM);
       bool is_wanted = arguments.domain.empty() || !is_foreign;
-      if (row->sample && is_wanted) soil_.rows.push_back(row);
+      if (row->sample && is_wanted) recipe_.rows.push_back(row);
     }
-    differentiable_ = differentiable_rows(soil_);
+    differentiable_ = differentiable_rows(recipe_);
   }
-  Garden(const Garden&) = delete;
-  ~Garden() { tenon_close(session_); }
-  const std::vector<const tn_op*>& rows() const { return soil_.rows; }
+  Fuzzer(const Fuzzer&) = delete;
+  ~Fuzzer() { tenon_close(session_); }
+  const std::vector<const tn_op*>& rows() const { return recipe_.rows; }
 
   void run(uint64_t number, Tally& tally) {
     Random random(arguments_.seed * 0x9e3779b97f4a7c15ull + number);
@@ -97,17 +97,17 @@ class Garden {
     Result<OwnedGraph> graph = grown(mode, random, used);
     if (!graph.ok()) return;
     ++tally.grown;
-    auto inputs = numbers_for(soil_.ctx, graph->view(), random);
+    auto inputs = numbers_for(recipe_.ctx, graph->view(), random);
     if (!inputs.ok()) return;
-    Judge judge(session_, soil_.ctx, mode, arguments_.backend);
+    Judge judge(session_, recipe_.ctx, mode, arguments_.backend);
     Verdict verdict = judge.judge(graph->get(), *inputs, number);
     if (!verdict.ran) return;
     ++tally.ran;
     tally.nodes += graph->view().n_nodes();
     tally.outputs += verdict.n_outputs;
     tally.decided += verdict.n_decided;
-    for (size_t i = 0; i < soil_.rows.size() && i < kMostRows; ++i)
-      if (auto at = used.find(std::string(view(soil_.rows[i]->type))); at != used.end())
+    for (size_t i = 0; i < recipe_.rows.size() && i < kMostRows; ++i)
+      if (auto at = used.find(std::string(view(recipe_.rows[i]->type))); at != used.end())
         tally.rows[i] += at->second;
     if (!verdict.finding.empty())
       report(judge, graph->get(), *inputs, number, verdict, mode, tally);
@@ -119,15 +119,15 @@ class Garden {
                            Random& random,
                            std::map<std::string, uint64_t>& used) const {
     size_t n_nodes = 5 + random.below(std::max<uint64_t>(arguments_.nodes, 5) - 4);
-    Soil soil{.ctx = soil_.ctx,
-              .rows = some_of(mode.differentiate ? differentiable_ : soil_.rows, random),
-              .quantize = mode.quantize};
+    Recipe recipe{.ctx = recipe_.ctx,
+                  .rows = some_of(mode.differentiate ? differentiable_ : recipe_.rows, random),
+                  .quantize = mode.quantize};
     bool is_network = random.one_in(2);
     if (!arguments_.kind.empty()) is_network = arguments_.kind == "networks";
-    TN_TRY(graph, is_network ? grow_network(soil_.ctx, n_nodes, mode.quantize, random, used)
-                             : grow(soil, n_nodes, random, used));
+    TN_TRY(graph, is_network ? grow_network(recipe_.ctx, n_nodes, mode.quantize, random, used)
+                             : grow(recipe, n_nodes, random, used));
     if (!mode.differentiate) return Result<OwnedGraph>(std::move(graph));
-    return gradient_of(soil_.ctx, graph.get(), random);
+    return gradient_of(recipe_.ctx, graph.get(), random);
   }
 
   void report(const Judge& judge,
@@ -171,14 +171,14 @@ class Garden {
         TN_CHECK(edit.output(cat("value", i), values[i]));
       TN_CHECK(edit.commit());
       TN_TRY(expected, judge.expect(raw, inputs, number, kDoubts[1]));
-      keep(session_, soil_.ctx, raw, inputs, expected, cat(arguments_.keep, "/", number));
+      keep(session_, recipe_.ctx, raw, inputs, expected, cat(arguments_.keep, "/", number));
       return {};
     }();
   }
 
   const Arguments& arguments_;
   tenon_session* session_ = nullptr;
-  Soil soil_ = {};
+  Recipe recipe_ = {};
   std::vector<const tn_op*> differentiable_ = {};
 };
 
@@ -205,11 +205,11 @@ Resume::Json summary(Tally& tally,
 }
 
 int work(const Arguments& arguments, Tally& tally, Resume& resume, const Resume::Json& before) {
-  Garden garden(arguments);
-  auto done = [&] { return summary(tally, garden.rows(), before); };
+  Fuzzer fuzzer(arguments);
+  auto done = [&] { return summary(tally, fuzzer.rows(), before); };
   while (tally.next < arguments.from + arguments.count) {
     limit_seconds(kSeconds);
-    garden.run(tally.next, tally);
+    fuzzer.run(tally.next, tally);
     ++tally.next;
     resume.tick(done);
   }
@@ -240,8 +240,8 @@ void run_children(const Arguments& arguments,
 }
 
 void print_rows(const Arguments& arguments, Tally& tally, const Resume::Json& before) {
-  Garden garden(arguments);
-  Resume::Json done = summary(tally, garden.rows(), before);
+  Fuzzer fuzzer(arguments);
+  Resume::Json done = summary(tally, fuzzer.rows(), before);
   std::string rarest;
   uint64_t least = UINT64_MAX;
   for (const auto& [type, count] : done["rows"].items()) {

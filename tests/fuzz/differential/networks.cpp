@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plot.hpp"
+#include "network_builder.hpp"
 #include "quantized_network.hpp"
 
 namespace tenon::fuzz {
@@ -22,7 +22,7 @@ std::vector<Value> values_that(const std::vector<Value>& values, Wanted wanted) 
 
 }  // namespace
 
-Type Plot::new_type(size_t rank) {
+Type NetworkBuilder::new_type(size_t rank) {
   int64_t n = one_of({1, 2, 3, 4});
   if (rank == 4) {
     int64_t size = one_of({1, 4, 5, 8, 14});
@@ -34,7 +34,7 @@ Type Plot::new_type(size_t rank) {
   return Type(TN_F32, {one_of({1, 3, 8, 16}), one_of({4, 10, 16, 32, 64})});
 }
 
-Value Plot::take(size_t rank) {
+Value NetworkBuilder::take(size_t rank) {
   std::vector<Value> fit = values_that(values_, [&](Value value) {
     return value.type().rank() == rank && value.type().elements() <= kMostElements;
   });
@@ -43,7 +43,7 @@ Value Plot::take(size_t rank) {
   return fit[fit.size() - 1 - random.below(latest)];
 }
 
-Value Plot::like(Value x) {
+Value NetworkBuilder::like(Value x) {
   if (!x) return {};
   std::vector<Value> fit = values_that(
       values_, [&](Value value) { return value.id != x.id && value.type().dims == x.type().dims; });
@@ -51,13 +51,13 @@ Value Plot::like(Value x) {
   return random.one_of(fit);
 }
 
-Value Plot::weight(const std::vector<int64_t>& dims) {
+Value NetworkBuilder::weight(const std::vector<int64_t>& dims) {
   Type type(TN_F32, dims);
   if (!random.one_in(3)) return b.take(b.edit().input(name(kWeight), type));
   return b.take(b.edit().constant(b.take(filled_weight(b.edit().ctx(), type, random))));
 }
 
-Value Plot::positive(const std::vector<int64_t>& dims) {
+Value NetworkBuilder::positive(const std::vector<int64_t>& dims) {
   Tensor numbers = b.take(filled(b.edit().ctx(), Type(TN_F32, dims), random));
   if (!numbers) return {};
   int64_t n = Type(TN_F32, dims).elements();
@@ -74,14 +74,14 @@ Result<Tensor> filled_weight(tn_ctx* ctx, const Type& type, Random& random) {
   return Result<Tensor>(std::move(numbers));
 }
 
-Value activated(Plot& plot, Value x) {
+Value activated(NetworkBuilder& net, Value x) {
   static constexpr const char* kPlain[] = {"Relu",     "Relu",      "Relu",     "Sigmoid",
                                            "Tanh",     "Gelu",      "Elu",      "Mish",
                                            "Softplus", "HardSwish", "LeakyRelu"};
-  size_t which = plot.random.below(std::size(kPlain) + 2);
-  if (which < std::size(kPlain)) return plot.b.op(kPlain[which], {x});
-  if (which == std::size(kPlain)) return plot.b.mul(x, plot.b.op("Sigmoid", {x}));
-  return plot.b.op("Clip", {x, plot.b.number(0, TN_F32), plot.b.number(6, TN_F32)});
+  size_t which = net.random.below(std::size(kPlain) + 2);
+  if (which < std::size(kPlain)) return net.b.op(kPlain[which], {x});
+  if (which == std::size(kPlain)) return net.b.mul(x, net.b.op("Sigmoid", {x}));
+  return net.b.op("Clip", {x, net.b.number(0, TN_F32), net.b.number(6, TN_F32)});
 }
 
 Result<OwnedGraph> grow_network(tn_ctx* ctx,
@@ -93,15 +93,15 @@ Result<OwnedGraph> grow_network(tn_ctx* ctx,
   TN_CHECK(services.graph->create(ctx, &raw));
   OwnedGraph graph = OwnedGraph::take(raw);
   TN_TRY(edit, Edit::begin(raw));
-  Plot plot(edit, random);
+  NetworkBuilder net(edit, random);
   bool has_images = random.one_in(2);
   while (edit.graph().n_nodes() < n_nodes) {
     bool is_of_images = has_images && !random.one_in(4);
-    random.one_of(is_of_images ? blocks_of_images() : blocks_of_sequences()).grow(plot);
-    TN_CHECK(plot.b.status());
+    random.one_of(is_of_images ? blocks_of_images() : blocks_of_sequences()).grow(net);
+    TN_CHECK(net.b.status());
   }
   size_t n = 0;
-  for (Value value : plot.values())
+  for (Value value : net.values())
     if (value.consumer_count() == 0 || random.one_in(8))
       TN_CHECK(edit.output(cat("out", n++), value));
   if (is_quantized) TN_CHECK(quantize_network(edit, random));

@@ -58,9 +58,9 @@ bool can_be_moved(Value value) {
          TN_DTYPE_BITS(value.dtype()) >= 16;
 }
 
-class Din {
+class NoiseEditor {
  public:
-  Din(EditView edit, const Noise& noise, Random& random)
+  NoiseEditor(EditView edit, const Noise& noise, Random& random)
       : edit_(edit), noise_(noise), size_(noise.size), random_(random) {}
 
   // A node that gives value times 1 + noise.
@@ -188,14 +188,14 @@ Result<OwnedGraph> noisy(const tn_graph* graph, const Noise& noise, Random rando
   OwnedGraph out = OwnedGraph::take(raw);
   if (noise.is_deep && !noise.only_flushes) TN_CHECK(open_rows(raw, noise.is_open));
   TN_TRY(edit, Edit::begin(raw));
-  Din din(edit, noise, random);
+  NoiseEditor editor(edit, noise, random);
   for (Node node : edit.graph().nodes()) {
     if (noise.only_flushes) {
-      if (!is_exact(node)) TN_CHECK(din.flush(node));
+      if (!is_exact(node)) TN_CHECK(editor.flush(node));
       continue;
     }
-    if (noise.is_deep && !is_exact(node)) TN_CHECK(din.entering(node));
-    TN_CHECK(din.results(node));
+    if (noise.is_deep && !is_exact(node)) TN_CHECK(editor.entering(node));
+    TN_CHECK(editor.results(node));
   }
   TN_CHECK(edit.commit());
   return Result<OwnedGraph>(std::move(out));

@@ -48,4 +48,14 @@ inline std::optional<double> multiply_adds(Node node) {
   return failed.ok() ? std::optional(flops / 2) : std::nullopt;
 }
 
+// Whether nodes make it of constants alone, as the transposed weight of a linear layer before
+// constants are folded.
+inline bool is_computed_of_constants(Value value, int depth = 8) {
+  Node node = value.producer();
+  if (!node || node.n_inputs() == 0 || depth == 0) return false;
+  for (Value input : node.inputs())
+    if (input && !input.is_constant() && !is_computed_of_constants(input, depth - 1)) return false;
+  return true;
+}
+
 }  // namespace tenon

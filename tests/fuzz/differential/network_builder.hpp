@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where a random network grows: what its blocks take, and what they give.
+// A random network under construction: what its blocks read, and what they give.
 
 #include <string>
 #include <vector>
@@ -11,9 +11,9 @@
 
 namespace tenon::fuzz {
 
-class Plot {
+class NetworkBuilder {
  public:
-  Plot(EditView edit, Random& numbers) : b(edit), random(numbers) {}
+  NetworkBuilder(EditView edit, Random& numbers) : b(edit), random(numbers) {}
 
   Builder b;
   Random& random;
@@ -54,11 +54,11 @@ Result<Tensor> filled_weight(tn_ctx* ctx, const Type& type, Random& random);
 // A block of layers as networks have them. To add one, add a row to the list of its file.
 struct Block {
   const char* name;
-  void (*grow)(Plot& plot);
+  void (*grow)(NetworkBuilder& net);
 };
 const std::vector<Block>& blocks_of_images();
 const std::vector<Block>& blocks_of_sequences();
 // An activation of any kind.
-Value activated(Plot& plot, Value x);
+Value activated(NetworkBuilder& net, Value x);
 
 }  // namespace tenon::fuzz
