@@ -62,22 +62,27 @@ nlohmann::ordered_json report_prunable(const tn_graph* graph, const Groups& grou
   return macs ? nlohmann::ordered_json(*macs) : nullptr;
 }
 
+std::string why_unfolded(Graph graph) {
+  std::string names;
+  for (Node node : graph.nodes()) {
+    const std::vector<Value> operands = multiplied(node);
+    if (std::any_of(operands.begin(), operands.end(),
+                    [](Value value) { return is_computed_of_constants(value); }))
+      names += cat(names.empty() ? "" : ", ", node.name());
+  }
+  return names.empty() ? ""
+                       : cat("weights are computed from constants, those of ", names,
+                             ": apply fusion.default first");
+}
+
 std::string why_no_layers(Graph graph, std::string_view otherwise) {
   for (Node node : graph.nodes())
     if (node.is("DequantizeLinear"))
       return cat("the weights are quantized, as ", node.name(), " (", node.type(),
                  ") says: prune the float model, or make it one by quantizer.dequantize (tenon "
                  "optimize --requantize)");
-  std::string computed;
-  for (Node node : graph.nodes()) {
-    const std::vector<Value> operands = multiplied(node);
-    if (std::any_of(operands.begin(), operands.end(),
-                    [](Value value) { return is_computed_of_constants(value); }))
-      computed += cat(computed.empty() ? "" : ", ", node.name());
-  }
-  if (computed.empty()) return std::string(otherwise);
-  return cat("weights are computed from constants, those of ", computed,
-             ": apply fusion.default first");
+  const std::string unfolded = why_unfolded(graph);
+  return unfolded.empty() ? std::string(otherwise) : unfolded;
 }
 
 void log_barriers(tn_ctx* ctx, const Groups& groups) {

@@ -16,6 +16,14 @@ def test_passes_over_weights_say_that_constants_are_to_be_folded_first(name):
     model.apply("fusion.default").apply(name)
 
 
+def test_they_say_so_beside_other_reasons():
+    net = nn.Sequential(nn.Linear(8), lambda x: tn.relu(x).mean(1), nn.Linear(4))
+    with pytest.raises(
+        tn.TenonError, match="model's output.*those of MatMul: apply fusion.default"
+    ):
+        nn.build(net, {"x": ("N", 5, 6)}).apply("pruner.structured")
+
+
 def test_a_decomposition_says_which_layers_wait_for_folded_constants():
     model = nn.build(nn.Linear(8), {"x": ("N", 5, 6)})
     left = model.apply("decomposer.svd").report["left"]

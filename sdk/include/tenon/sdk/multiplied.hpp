@@ -49,10 +49,12 @@ inline std::optional<double> multiply_adds(Node node) {
 }
 
 // Whether nodes make it of constants alone, as the transposed weight of a linear layer before
-// constants are folded.
+// constants are folded. What is dequantized stays so.
 inline bool is_computed_of_constants(Value value, int depth = 8) {
   Node node = value.producer();
   if (!node || node.n_inputs() == 0 || depth == 0) return false;
+  const tn_op_columns* columns = node.columns();
+  if (columns && columns->quant == TN_QUANT_DEQUANTIZE) return false;
   for (Value input : node.inputs())
     if (input && !input.is_constant() && !is_computed_of_constants(input, depth - 1)) return false;
   return true;
