@@ -30,12 +30,14 @@ bool have_same_layouts(const_dnnl_primitive_desc_t a, const_dnnl_primitive_desc_
                                       dnnl_query_weights_md,   dnnl_query_diff_weights_md,
                                       dnnl_query_dst_md,       dnnl_query_diff_dst_md,
                                       dnnl_query_workspace_md, dnnl_query_scratchpad_md};
-  for (dnnl_query_t what : kMemory) {
-    const_dnnl_memory_desc_t x = dnnl_primitive_desc_query_md(a, what, 0);
-    const_dnnl_memory_desc_t y = dnnl_primitive_desc_query_md(b, what, 0);
-    const bool is_same = x && y ? dnnl_memory_desc_equal(x, y) != 0 : x == y;
-    if (!is_same) return false;
-  }
+  constexpr int kMost = 3;  // weights of a layer, of its state, its bias
+  for (dnnl_query_t what : kMemory)
+    for (int i = 0; i < kMost; ++i) {
+      const_dnnl_memory_desc_t x = dnnl_primitive_desc_query_md(a, what, i);
+      const_dnnl_memory_desc_t y = dnnl_primitive_desc_query_md(b, what, i);
+      const bool is_same = x && y ? dnnl_memory_desc_equal(x, y) != 0 : x == y;
+      if (!is_same) return false;
+    }
   return true;
 }
 
