@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "tenon/sdk/multiplied.hpp"
 #include "tenon/sdk/pattern.hpp"
 
 #include "calibration.hpp"
@@ -115,7 +116,29 @@ Status InputScaling::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
                       {"scaled_snr_db", found[i].snr_db}});
   }
   TN_CHECK(edit.commit());
-  return sink.write(nlohmann::ordered_json{{"layers", scaled}}.dump());
+  nlohmann::ordered_json report{{"layers", scaled}};
+  if (nlohmann::ordered_json left = unfolded(graph); !left.empty()) report["left"] = left;
+  return sink.write(report.dump());
+}
+
+// Products that cannot be scaled yet.
+nlohmann::ordered_json InputScaling::unfolded(Graph graph) const {
+  auto left = nlohmann::ordered_json::array();
+  for (Node node : graph.nodes()) {
+    Role role = role_of(node);
+    if (role.kind != Kind::kCompute || role.products.size() != 1 || !selected_.takes(node))
+      continue;
+    if (is_computed_of_constants(role.products[0].weight_of(node)))
+      left.push_back(
+          {{"node", node.name()},
+           {"why", "its weight is computed from constants: apply fusion.default first"}});
+  }
+  if (!left.empty())
+    log_line(ctx_, TN_LOG_WARNING,
+             cat(left.size(),
+                 " layers are left as they are, since their weights are computed from "
+                 "constants: apply fusion.default first"));
+  return left;
 }
 
 std::vector<InputScaling::Source> InputScaling::find(Graph graph) const {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes over weights, where a layer reads its weight through other nodes."""
 
+import numpy as np
 import pytest
 import tenon as tn
 from tenon import nn
@@ -22,6 +23,15 @@ def test_they_say_so_beside_other_reasons():
         tn.TenonError, match="model's output.*those of MatMul: apply fusion.default"
     ):
         nn.build(net, {"x": ("N", 5, 6)}).apply("pruner.structured")
+
+
+@pytest.mark.parametrize("name", ["quantizer.smooth", "quantizer.awq"])
+def test_scaled_inputs_say_which_layers_wait_for_folded_constants(name):
+    model = nn.build(nn.Linear(8), {"x": ("N", 5, 6)})
+    x = np.ones((4, 5, 6), "float32")
+    left = model.apply(name, data={"x": x}).report["left"]
+    assert [one["why"].split(":")[0] for one in left] == ["its weight is computed from constants"]
+    assert "left" not in model.apply("fusion.default").apply(name, data={"x": x}).report
 
 
 def test_a_decomposition_says_which_layers_wait_for_folded_constants():
