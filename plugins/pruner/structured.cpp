@@ -215,10 +215,10 @@ class Structured {
       const Barrier& one = groups.barriers()[i];
       reasons += cat(reasons.empty() ? "" : "; ", one.node.name(), ": ", one.why);
     }
-    if (const std::string unfolded = why_unfolded(graph); !reasons.empty() && !unfolded.empty())
-      reasons += cat("; ", unfolded);
     if (reasons.empty())
       reasons = why_no_layers(graph, "the model has no layer that makes channels");
+    else if (const std::string unfolded = why_unfolded(graph); !unfolded.empty())
+      reasons += cat("; ", unfolded);
     return Status(TN_FAILED_PRECONDITION, cat("nothing to prune (", reasons, ")"));
   }
 

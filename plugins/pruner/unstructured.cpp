@@ -160,7 +160,7 @@ class Unstructured {
                                     const Cancel& cancel) {
     std::vector<Weight> weights;
     skipped_ = ordered_json::array();
-    std::string reasons = why_no_layers({graph}, "the model has no weight matrix or kernel");
+    std::string reasons;
     for (const Weight& weight : groups.weights()) {
       std::string why = why_skipped(weight);
       if (why.empty()) {
@@ -171,6 +171,8 @@ class Unstructured {
       skipped_.push_back(
           {{"node", weight.node.name()}, {"weight", weight.value.name()}, {"why", why}});
     }
+    if (weights.empty() && reasons.empty())
+      reasons = why_no_layers({graph}, "the model has no weight matrix or kernel");
     if (weights.empty())
       return Status(TN_FAILED_PRECONDITION, cat("nothing to prune (", reasons, ")"));
     TN_TRY(scores, scoring_.elements(graph, weights, cancel));

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "made_primitive.hpp"
 
-#include <mutex>
 #include <string_view>
 
 namespace tenon::onednn {
 namespace {
 
-std::mutex& cache_lock() {
-  static std::mutex lock;
-  return lock;
-}
+std::mutex cache_mutex;
 
 const_dnnl_primitive_desc_t description_of(const dnnl::primitive& primitive) {
   const_dnnl_primitive_desc_t out = nullptr;
@@ -49,14 +45,11 @@ bool is_made_from(const dnnl::primitive& primitive, const dnnl::primitive_desc_b
   return kernel_of(made) == kernel_of(asked) && have_same_layouts(made, asked);
 }
 
-WithoutCache::WithoutCache() {
-  cache_lock().lock();
-  capacity_ = dnnl::get_primitive_cache_capacity();
+WithoutCache::WithoutCache() : lock_(cache_mutex), capacity_(dnnl::get_primitive_cache_capacity()) {
   dnnl::set_primitive_cache_capacity(0);
 }
 WithoutCache::~WithoutCache() {
   dnnl::set_primitive_cache_capacity(capacity_);
-  cache_lock().unlock();
 }
 
 }  // namespace tenon::onednn

@@ -7,6 +7,8 @@
 // packed weights and scratchpads of their own: the cache then hands out the other one, which reads
 // weights in a layout that nobody has given it (oneDNN 3.2).
 
+#include <mutex>
+
 #include <oneapi/dnnl/dnnl.hpp>
 
 namespace tenon::onednn {
@@ -22,6 +24,7 @@ class WithoutCache {
   ~WithoutCache();
 
  private:
+  std::lock_guard<std::mutex> lock_;  // one at a time knows what the capacity was
   int capacity_;
 };
 

@@ -24,8 +24,15 @@ bool can_be_read(const Type& type) {
          type.elements() > 0 && type.elements() <= kMostElements;
 }
 
-Result<Tensor> filled_input(tn_ctx* ctx, const Type& type, Random& random) {
-  return filled(ctx, type, random);
+// The value in 8 bits and back, in [-2, 2]; what is not float32 stays as it is.
+Result<Value> quantized(EditView edit, Value value, Random& random) {
+  if (value.dtype() != TN_F32) return value;
+  TN_TRY(scale, edit.constant<float>(TN_F32, {}, {2.0f / 127}));
+  uint32_t dtype = value.is_constant() || random.one_in(2) ? TN_I8 : TN_U8;
+  TN_TRY(zero, dtype == TN_I8 ? edit.constant<int8_t>(TN_I8, {}, {0})
+                              : edit.constant<uint8_t>(TN_U8, {}, {128}));
+  TN_TRY(integers, edit.op("QuantizeLinear", {value, scale, zero}));
+  return edit.op("DequantizeLinear", {integers, scale, zero});
 }
 
 // One row's sample in a graph of its own, its results as outputs.
@@ -179,16 +186,6 @@ class RowGraph {
 
 }  // namespace
 
-Result<Value> quantized(EditView edit, Value value, Random& random) {
-  if (value.dtype() != TN_F32) return value;
-  TN_TRY(scale, edit.constant<float>(TN_F32, {}, {2.0f / 127}));
-  uint32_t dtype = value.is_constant() || random.one_in(2) ? TN_I8 : TN_U8;
-  TN_TRY(zero, dtype == TN_I8 ? edit.constant<int8_t>(TN_I8, {}, {0})
-                              : edit.constant<uint8_t>(TN_U8, {}, {128}));
-  TN_TRY(integers, edit.op("QuantizeLinear", {value, scale, zero}));
-  return edit.op("DequantizeLinear", {integers, scale, zero});
-}
-
 std::vector<const tn_op*> some_of(const std::vector<const tn_op*>& rows, Random& random) {
   if (random.one_in(2)) return rows;
   std::vector<const tn_op*> out(2 + random.below(6));
@@ -218,8 +215,9 @@ Result<OwnedGraph> grow(const Recipe& recipe,
 Result<std::vector<Tensor>> numbers_for(tn_ctx* ctx, Graph graph, Random& random) {
   std::vector<Tensor> out;
   for (Value input : graph.inputs()) {
-    auto numbers = input.name().starts_with(kWeight) ? filled_weight : filled_input;
-    TN_TRY(tensor, numbers(ctx, input.type(), random));
+    const bool is_weight = input.name().starts_with(kWeight);
+    TN_TRY(tensor, is_weight ? filled_weight(ctx, input.type(), random)
+                             : filled(ctx, input.type(), random));
     out.push_back(tensor);
   }
   return Result<std::vector<Tensor>>(std::move(out));

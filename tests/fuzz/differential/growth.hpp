@@ -19,9 +19,6 @@ struct Recipe {
   bool quantize = false;  // QuantizeLinear and DequantizeLinear between real operators
 };
 
-// The value in 8 bits and back, in [-2, 2]; what is not float32 stays as it is.
-Result<Value> quantized(EditView edit, Value value, Random& random);
-
 // Some of the rows, or all: graphs of few kinds of nodes have the patterns that backends fuse.
 std::vector<const tn_op*> some_of(const std::vector<const tn_op*>& rows, Random& random);
 

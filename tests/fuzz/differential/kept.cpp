@@ -57,13 +57,9 @@ bool write_all(tenon_session* session,
 }  // namespace
 
 std::string printed(const tn_graph* graph) {
-  std::string out;
-  tn_sink sink{&out, [](void* to, const void* data, uint64_t size) -> tn_status* {
-                 static_cast<std::string*>(to)->append(static_cast<const char*>(data), size);
-                 return nullptr;
-               }};
-  Status ignored(services.graph->print(graph, 0, &sink));
-  return out;
+  StringSink out;
+  Status ignored(services.graph->print(graph, 0, out.get()));
+  return out.text;
 }
 
 void keep_found(tenon_session* session,
