@@ -161,3 +161,21 @@ def test_an_array_is_let_go_after_the_run():
 def test_what_is_no_number_is_refused(bad):
     with pytest.raises((tenon.InvalidArgument, ValueError)):
         single("Neg", "float32")(bad)
+
+
+@pytest.mark.parametrize(
+    "dtype, given",
+    [
+        *[("int64", bad) for bad in ([0.9, 2.0], 4.5, None, "4", ["1"], [2**63], {}, [[1], [2, 3]])],
+        *[("float32", bad) for bad in (None, "4", ["1"], [object()])],
+        ("uint8", [300]),
+    ],
+)
+def test_lists_and_numbers_become_no_other_numbers(dtype, given):
+    with pytest.raises(tenon.InvalidArgument, match="input x0"):
+        single("Neg" if dtype != "uint8" else "Abs", dtype)(given)
+
+
+def test_whole_numbers_and_truth_values_are_numbers_too():
+    assert single("Neg", "float32")([1, 2, True])[0].tolist() == [-1, -2, -1]
+    assert single("Neg", "int64")([1, 2])[0].tolist() == [-1, -2]
