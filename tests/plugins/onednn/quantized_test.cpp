@@ -321,5 +321,26 @@ TEST_F(Codes, PlansSayInWhichPrecisionTheyRun) {
   }
 }
 
+TEST_F(Codes, EachPlanWarnsOnceOfAPrecisionThatThisCpuLacks) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[4, 4]
+  %y: f32[4, 4] = MatMul(%x, %x) @product
+  output y = %y
+})");
+  std::vector<std::string> warnings;
+  auto keep = [](void* all, uint32_t level, tn_str, tn_str message) {
+    if (level == TN_LOG_WARNING)
+      static_cast<std::vector<std::string>*>(all)->emplace_back(view(message));
+  };
+  tenon_on_log(session_, keep, &warnings);
+  for (int plan = 0; plan < 2; ++plan)
+    run(graph, {{"backend", "onednn"}, {"precision", "bf16"}});
+  tenon_on_log(session_, nullptr, nullptr);
+  const std::string why =
+      "precision=bf16 keeps floating-point values in fp32: this CPU has no bf16 products (they "
+      "need AVX-512)";
+  EXPECT_EQ(warnings, std::vector<std::string>(has_avx512() ? 0 : 2, why));
+}
+
 }  // namespace
 }  // namespace tenon::test
