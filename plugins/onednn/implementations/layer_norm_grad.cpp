@@ -17,12 +17,6 @@ int64_t normalised_size(const Graph& graph, const Node& node) {
   return element_count(Dims(dims.begin() + axis, dims.end()));
 }
 
-dnnl::primitive_attr user_scratchpad() {
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  return attr;
-}
-
 struct Rows {
   int64_t count, size;
   float epsilon;
@@ -80,15 +74,15 @@ void lower_layer_norm_grad(Lowering& lowering, int index) {
   const Dims dims = {rows.count, rows.size};
   Desc data(dims, dnnl_type(type), row_major_strides(dims));
   Desc source(dims, dnnl::memory::data_type::f32, row_major_strides(dims));
-  Desc each({rows.count}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
-  Desc row({rows.size}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
+  Desc each = vector_descriptor(rows.count);
+  Desc row = vector_descriptor(rows.size);
   const Flags flags = Flags::use_scale | Flags::use_shift;
   dnnl::layer_normalization_forward::primitive_desc forward(
       lowering.engine(), dnnl::prop_kind::forward_training, source, data, each, rows.epsilon, flags,
-      user_scratchpad());
+      new_attr());
   dnnl::layer_normalization_backward::primitive_desc pd(
       lowering.engine(), dnnl::prop_kind::backward, data, data, source, each, rows.epsilon, flags,
-      forward, user_scratchpad());
+      forward, new_attr());
   Place scale = place_of(lowering.read_row_major(node.inputs[2], ElementType::kF32));
   const Centred given = centred(lowering, node, rows, x);
   const Place zeros = lowering.floats(std::vector<float>(static_cast<size_t>(rows.count)));

@@ -129,7 +129,7 @@ class StepBuilder {
 
 // What may be multiplied so at all: by type.
 std::string why_not_types(const Lowering& lowering, const View& src, const View& b, int axis) {
-  if (lowering.options().sparse == SparseUse::kOff) return "sparse=off";
+  if (lowering.options().sparse == Use::kOff) return "sparse=off";
   if (!lowering.is_constant_view(b)) return "the weights are computed";
   if (!is_dense(b)) return "weights with gaps between them";
   if (holds_quantized(src)) {
@@ -175,7 +175,7 @@ SparseCounts counts_of(Lowering& lowering, const SparseWeights& weights) {
 
 // By the option, or by the rule of the sweeps.
 Offer offered(const Lowering& lowering, const SparseStep& made, std::function<void()> build) {
-  if (lowering.options().sparse == SparseUse::kAll) return asked_for(std::move(build));
+  if (lowering.options().sparse == Use::kAll) return asked_for(std::move(build));
   Offer offer = accepted_unless(
       why_slower_sparse(lowering, made.weights, made.form, made.step.args.m), std::move(build));
   offer.traits = traits_of(made.form);

@@ -98,8 +98,8 @@ std::string why_not_planes(const ConvSite& site, const Start& begun) {
   const GemmStep& step = begun.step;
   const View& src = site.lowering.view(site.node().inputs[0]);
   const kernels::ConvWindows& w = step.args.a.windows;
-  const bool is_real = src.type == ElementType::kF32 || src.type == ElementType::kBf16;
-  if (begun.type == ElementType::kBf16 && !is_real) return "planes of neither f32 nor bf16";
+  if (begun.type == ElementType::kBf16 && !is_real_type(src.type))
+    return "planes of neither f32 nor bf16";
   if (!step.args.a.has_windows) return "windows of one pixel each";
   if (!same_strides(src.dims, src.strides, row_major_strides(src.dims)))
     return "the source is no planes";

@@ -78,13 +78,13 @@ std::string why_too_small_kept(const WinogradShape& s) {
 std::string why_refused(const Lowering& lowering,
                         const std::optional<WinogradShape>& shape,
                         bool is_kept) {
-  const WinogradUse use = lowering.options().winograd;
+  const Use use = lowering.options().winograd;
   const ElementType type = lowering.real_type();
   if (!shape) return "no window of 3x3 with stride 1 over one group";
-  if (use == WinogradUse::kOff) return "winograd=off";
-  if (use == WinogradUse::kAuto && is_kept && type != ElementType::kF32)
+  if (use == Use::kOff) return "winograd=off";
+  if (use == Use::kAuto && is_kept && type != ElementType::kF32)
     return "winograd=auto takes constant weights in fp32 only";
-  if (use == WinogradUse::kAuto && !is_kept && type != ElementType::kBf16)
+  if (use == Use::kAuto && !is_kept && type != ElementType::kBf16)
     return "winograd=auto takes computed weights in bf16 only";
   if (!Winograd::is_fast(type, best_level())) return "not fast on this CPU";
   return shape->in % 16 != 0 || shape->out % 16 != 0 ? "channels that are no multiple of 16" : "";

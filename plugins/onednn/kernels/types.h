@@ -41,6 +41,10 @@ constexpr bool is_float_kernel_type(ElementType type) {
   return type < ElementType::kF64;
 }
 
+// What floating-point numbers are kept in between nodes.
+constexpr bool is_real_type(ElementType type) {
+  return type == ElementType::kF32 || type == ElementType::kBf16;
+}
 constexpr bool is_narrow_type(ElementType type) {
   return type >= ElementType::kU4;
 }

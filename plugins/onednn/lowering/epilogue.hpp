@@ -64,9 +64,9 @@ struct PostOperand {
 };
 // An epilogue as a oneDNN primitive's description wants it.
 struct Fused {
-  std::string why_not;        // it cannot be; then nothing else is filled in
-  dnnl::primitive_attr attr;  // post-ops, destination scale and zero point; scratchpad by the user
-  View dst;                   // in the memory of a summand, or in none yet
+  std::string why_not;                     // it cannot be; then nothing else is filled in
+  dnnl::primitive_attr attr = new_attr();  // post-ops, destination scale and zero point
+  View dst;                                // in the memory of a summand, or in none yet
   std::vector<PostOperand> operands;
 };
 // dims: as the primitive sees the result (a product may be folded to two axes). is_transposed: it

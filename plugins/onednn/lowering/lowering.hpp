@@ -29,13 +29,8 @@ namespace kernels::code {
 class CodeStore;
 }
 
-// Which convolutions may be computed by minimal filtering where that is faster
-// (implementations/winograd).
-enum class WinogradUse : uint8_t { kOff, kAuto, kAll };
-
-// Whether products leave out the zeros of their weights (implementations/sparse_product): never,
-// where that is faster, or wherever the kernel can.
-enum class SparseUse : uint8_t { kOff, kAuto, kAll };
+// Whether layers take a kernel: never, where that is faster, or wherever the kernel can.
+enum class Use : uint8_t { kOff, kAuto, kAll };
 
 struct CompileOptions {
   // Compute and keep floating-point numbers in bf16, where the CPU can; inputs and outputs stay
@@ -43,8 +38,8 @@ struct CompileOptions {
   bool bf16 = false;
   // Products with 4-bit weights may take their other operand in 8 bits, a scale for each group.
   bool int8_rows = false;
-  WinogradUse winograd = WinogradUse::kAuto;
-  SparseUse sparse = SparseUse::kAuto;
+  Use winograd = Use::kAuto;  // minimal filtering (implementations/winograd)
+  Use sparse = Use::kAuto;    // leaving out the zeros of weights (implementations/sparse_product)
   int threads = 1;
   std::vector<std::string> without = {};           // implementations that no node may choose
   Chooser* chooser = nullptr;                      // between rivals; nullptr: the rules are
@@ -233,6 +228,12 @@ class Lowering : LoweringProgress {
   void add_primitive_step(Step step,
                           const dnnl::memory::desc& scratchpad,
                           std::vector<Argument> arguments);
+  // oneDNN's copy into another layout, as these descriptions say.
+  void add_reorder(std::string name,
+                   Place from,
+                   const dnnl::memory::desc& src,
+                   Place to,
+                   const dnnl::memory::desc& dst);
   int scratch(int64_t bytes) { return plan_.add_buffer({.bytes = bytes}); }
   Place floats(const std::vector<float>& values);
   Place integers(const std::vector<int32_t>& values);
