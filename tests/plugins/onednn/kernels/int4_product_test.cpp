@@ -105,7 +105,7 @@ struct Problem {
     packed = std::make_unique<Guarded>(int4_packed_bytes(k, n, group));
     pack_int4({source.as<uint8_t>(), n, 1, 0}, k, n, group, packed->as<uint8_t>());
     const int64_t numbers = int4_columns(n) * args.b.n_groups;
-    packed_scales = std::make_unique<Guarded>(int4_scale_bytes(k, n, group, scale_type));
+    packed_scales = std::make_unique<Guarded>(numbers * element_bytes(scale_type));
     packed_zeros = std::make_unique<Guarded>(numbers);
     for (int64_t g = 0; g < args.b.n_groups; ++g) {
       for (int64_t column = 0; column < int4_columns(n); ++column) {
