@@ -112,6 +112,8 @@ def test_an_abi_header_takes_no_other_system_header(tree):
         ("int code_tail = 0;", "quantized values"),
         ("Value turned = node();", "transposed"),
         ("TEST_F(Model, IsToldOfIt) {", "notifies"),
+        ("int64_t dequantised_bytes = 0;", "quantize"),
+        ("// Normalisation of rows", "normalize"),
     ],
 )
 def test_a_word_of_our_own_is_named_with_the_term(tree, text, term):

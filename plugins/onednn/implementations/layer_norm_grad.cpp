@@ -11,7 +11,7 @@ namespace {
 using Desc = dnnl::memory::desc;
 using Flags = dnnl::normalization_flags;
 
-int64_t normalised_size(const Graph& graph, const Node& node) {
+int64_t normalized_size(const Graph& graph, const Node& node) {
   const Dims& dims = graph.values[node.inputs[1]].dims;
   const int64_t axis = positive_axis(node.integer("axis", -1), dims.size());
   return element_count(Dims(dims.begin() + axis, dims.end()));
@@ -69,7 +69,7 @@ void lower_layer_norm_grad(Lowering& lowering, int index) {
   // As it is stored: rounded to bf16, rows far from 0 would be nothing but their mean.
   const bool is_f32 = lowering.view(node.inputs[1]).type == ElementType::kF32;
   View x = lowering.read_row_major(node.inputs[1], is_f32 ? ElementType::kF32 : type);
-  Rows rows{0, normalised_size(graph, node), static_cast<float>(node.real("epsilon", 1e-5))};
+  Rows rows{0, normalized_size(graph, node), static_cast<float>(node.real("epsilon", 1e-5))};
   rows.count = x.count() / rows.size;
   const Dims dims = {rows.count, rows.size};
   Desc data(dims, dnnl_type(type), row_major_strides(dims));

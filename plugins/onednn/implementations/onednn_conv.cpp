@@ -308,7 +308,7 @@ class Convolution {
   View src_;
   View weights_;
   int bias_;
-  View folded_bias_;  // exists when a normalisation was folded
+  View folded_bias_;  // exists when a normalization was folded
   Desc src_desc_;
   Fused fused_;
   dnnl::convolution_forward::primitive_desc pd_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool and ReduceMean over all spatial axes, on
-// floating-point numbers or directly on quantised integers: a maximum keeps scale and zero point, a
+// floating-point numbers or directly on quantized integers: a maximum keeps scale and zero point, a
 // mean too, and one post-op moves it to other parameters.
 
 #include <algorithm>
@@ -243,7 +243,7 @@ std::string refuse_global_pool(const Graph& graph, const Node& node) {
   return refuse_image(graph.values[node.inputs[0]]);
 }
 
-// One pass of our own kernel, with any quantisation on either side.
+// One pass of our own kernel, with any quantization on either side.
 void lower_global_pool(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
   View src = lowering.view(node.inputs[0]);

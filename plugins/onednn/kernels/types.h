@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What every kernel speaks of: element types, quantisation parameters, CPU levels and the caller's
+// What every kernel speaks of: element types, quantization parameters, CPU levels and the caller's
 // thread pool. Plain structs without behaviour, so that the per-level sources may include it:
 // nothing here is instantiated with instructions that the CPU may lack.
 

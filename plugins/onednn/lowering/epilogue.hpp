@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a convolution or matrix product takes along: the chain of nodes that read only its result
-// (bias, activation, residual, product with a gate, quantisation), as post-ops of one primitive.
+// (bias, activation, residual, product with a gate, quantization), as post-ops of one primitive.
 // The result is then the chain's last value and nothing between is stored.
 
 #include <optional>

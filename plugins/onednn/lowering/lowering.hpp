@@ -139,7 +139,7 @@ class Lowering : LoweringProgress {
   // The value as stored numbers of `type` with these strides; converts when it is kept otherwise.
   View read(int value, ElementType type, const Dims& strides);
   View read_row_major(int value, ElementType type);
-  // As it is when real (f32, bf16), else dequantised to real_type() in the same layout.
+  // As it is when real (f32, bf16), else dequantized to real_type() in the same layout.
   View read_real(int value);
   // Values of an i32, i64, f32, u8, s8 constant as integers.
   Dims constant_integers(int value) const;
@@ -155,7 +155,7 @@ class Lowering : LoweringProgress {
   // Whether the view's memory is free once `node` and the nodes marked done have run.
   bool dies_with(const View& view, int node) const;
   // Whether a step of `node` may write `dst` where it reads `src`, element by element. `also_read`
-  // is all else that the step reads: a scale may be a slice of what is normalised.
+  // is all else that the step reads: a scale may be a slice of what is normalized.
   bool may_overwrite(const View& src,
                      const View& dst,
                      int node,
@@ -242,9 +242,9 @@ class Lowering : LoweringProgress {
   const void* constant_data(const View& view) const;
   // A new constant of the plan, filled by the caller.
   View make_constant(ElementType type, const Dims& dims, std::shared_ptr<const void> data);
-  // A constant per-channel or per-tensor quantised view as real f32 numbers, row-major.
+  // A constant per-channel or per-tensor quantized view as real f32 numbers, row-major.
   View dequantized_constant(const View& view);
-  // Adds the step that copies `from` into `to` with any change of type, layout and quantisation.
+  // Adds the step that copies `from` into `to` with any change of type, layout and quantization.
   void add_copy(const std::string& name, const View& from, const View& to);
 
  private:

@@ -192,11 +192,11 @@ class PanelEpilogue {
   static constexpr float kInfinity = __builtin_inff();
   static constexpr bool kIsByte = sizeof(To) == 1;
 
-  // alpha * scale * (code - zero) as one fused operation; the zero point goes to the bias.
+  // alpha * scale * (quantized - zero) as one fused operation; the zero point goes to the bias.
   void set_residual(const EpilogueOp& op) {
-    const bool is_code = op.other.quant.scale != 0.0F;
-    factor_ = is_code ? op.alpha * op.other.quant.scale : op.alpha;
-    if (is_code) shift_ = static_cast<float>(op.other.quant.zero_point) * factor_;
+    const bool is_quantized = op.other.quant.scale != 0.0F;
+    factor_ = is_quantized ? op.alpha * op.other.quant.scale : op.alpha;
+    if (is_quantized) shift_ = static_cast<float>(op.other.quant.zero_point) * factor_;
   }
 
   [[gnu::noinline]] void store(int pairs) {

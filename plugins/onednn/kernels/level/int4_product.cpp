@@ -165,7 +165,7 @@ TENON_VNNI void multiply_vnni(const Int4Block& block, Vf (*to)[kRegisters]) {
 
 // ---- reals ----
 
-// Code i (of 8) of each lane, less 8 where that is the zero point of all.
+// Quantized value i (of 8) of each lane, less 8 where that is the zero point of all.
 #if defined(__AVX512F__)
 struct Decoder {
   Vf numbers;  // of the 16 quantized values

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisation of rows; contract in ../norm.h. A block of the row is loaded (with the residual)
+// Normalization of rows; contract in ../norm.h. A block of the row is loaded (with the residual)
 // into a buffer in L1; rows of one block are loaded once, longer ones once per pass.
 
 #include "elements.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of floating-point numbers to 8-bit integers and back, requantisation; contract in
+// Rows of floating-point numbers to 8-bit integers and back, requantization; contract in
 // ../quantize.h.
 
 #include "elements.h"
@@ -45,7 +45,7 @@ Vu get_words(const int32_t* p, int count) {
   return v;
 }
 
-// x: [n] f32; Q: the quantised type
+// x: [n] f32; Q: the quantized type
 template <class Q>
 void quantize_block(
     const float* x, const QuantizeArgs& args, const QuantizeRow& row, int64_t at, int64_t n) {
