@@ -82,12 +82,12 @@ class Deconvolution {
     const Dims& kernel = site_.dims(node.inputs[1]);  // i, o / g, spatial
     const Window window = find_window(node, dst_dims, site_.dims(node.inputs[0]),
                                       Dims(kernel.begin() + 2, kernel.end()));
-    fused_ =
-        fuse(lowering, epilogue_,
-             {.result_strides = channels_last_strides(dst_dims),
-              .dims = dst_dims,
-              .channel_axis = 1,
-              .src_buffers = {operands_.src.buffer, lowering.buffer_of(site_.bias(epilogue_))}});
+    fused_ = fuse(
+        lowering, epilogue_,
+        {.result_strides = channels_last_strides(dst_dims),
+         .dims = dst_dims,
+         .channel_axis = 1,
+         .sources = {place_of(operands_.src), {lowering.buffer_of(site_.bias(epilogue_)), 0}}});
     if (!fused_.why_not.empty()) return fused_.why_not;
     const ElementType type = operands_.src.type;
     if (operands_.int8) {

@@ -177,7 +177,7 @@ class IntegerProduct {
                        {.result_strides = row_major_strides(result),
                         .dims = dims_,
                         .channel_axis = static_cast<int>(dims_.size()) - 1,
-                        .src_buffers = {a_.buffer, b_.buffer}});
+                        .sources = {place_of(a_), place_of(b_)}});
     if (a_zero_) fused.attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
     if (b_zero_) fused.attr.set_zero_points_mask(DNNL_ARG_WEIGHTS, 0);
     return fused;

@@ -181,7 +181,7 @@ class Convolution {
                    .dims = as_seen(result).dims,
                    .channel_axis = 1,
                    .is_transposed = shape_.is_transposed,
-                   .src_buffers = {src_.buffer, lowering_.buffer_of(bias_)}});
+                   .sources = {place_of(src_), {lowering_.buffer_of(bias_), 0}}});
     if (!fused_.why_not.empty()) return fused_.why_not;
     if (int8_) describe_scales(src_.quant, weights_.quant, mask_of_scales(), &fused_.attr);
     const bool has_bias = bias_ != kNone || epilogue_.norm != kNone;

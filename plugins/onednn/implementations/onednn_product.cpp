@@ -141,7 +141,7 @@ class Matmul {
                   {.result_strides = dst_strides_,
                    .dims = c_dims_,
                    .channel_axis = static_cast<int>(c_dims_.size()) - 1,
-                   .src_buffers = {a_.buffer, b_.buffer, lowering_.buffer_of(bias_)}});
+                   .sources = {place_of(a_), place_of(b_), {lowering_.buffer_of(bias_), 0}}});
     if (!fused_.why_not.empty()) return fused_.why_not;
     if (operands_.int8)
       describe_scales(a_.quant, b_.quant, mask_of_scales(b_, c_dims_.size()), &fused_.attr);

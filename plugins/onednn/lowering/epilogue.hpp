@@ -70,13 +70,14 @@ struct Fused {
   std::vector<PostOperand> operands;
 };
 // dims: as the primitive sees the result (a product may be folded to two axes). is_transposed: it
-// sees the last two axes swapped, the last having extent 1. src_buffers may not be overwritten.
+// sees the last two axes swapped, the last having extent 1. sources: what it multiplies, which may
+// not be overwritten.
 struct FuseRequest {
   Dims result_strides = {};
   Dims dims = {};
   int channel_axis = 1;
   bool is_transposed = false;
-  std::vector<int> src_buffers = {};
+  std::vector<Place> sources = {};
 };
 Fused fuse(const Lowering& lowering, const Epilogue& epilogue, const FuseRequest& request);
 // Brings the operands to where the primitive reads them.

@@ -51,14 +51,11 @@ struct PostOpBuilder {
 
   bool can_sum(const EpilogueNode& op, const View& other) const {
     if (has_sum || op.binary != dnnl::algorithm::binary_add) return false;
-    const std::vector<int>& sources = request.src_buffers;
-    const Buffer& buffer = lowering.buffer(other);
-    bool is_int8 = fused.dst.type == ElementType::kU8 || fused.dst.type == ElementType::kS8;
-    return other.type == fused.dst.type && other.is_quantized() == is_int8 &&
-           other.dims == fused.dst.dims && other.offset == 0 && buffer.bytes == other.bytes() &&
+    const bool is_int8 = fused.dst.type == ElementType::kU8 || fused.dst.type == ElementType::kS8;
+    return other.is_quantized() == is_int8 && other.dims == fused.dst.dims &&
            same_strides(other.dims, other.strides, fused.dst.strides) &&
-           std::find(sources.begin(), sources.end(), other.buffer) == sources.end() &&
-           readers_of(other.buffer) == 1 && lowering.dies_with(other, op.node);
+           readers_of(other.buffer) == 1 &&
+           lowering.may_overwrite(other, fused.dst, op.node, request.sources);
   }
 
   void add(const EpilogueNode& op) {

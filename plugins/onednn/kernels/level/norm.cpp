@@ -19,15 +19,6 @@ const float* row_f32(const Source& src, int64_t offset, int64_t n, float* buffer
   return buffer;
 }
 
-// Calls f(i, part) for each register of [0, n); part is the number of lanes that count.
-template <class F>
-void each_register(int64_t n, const F& f) {
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    f(i, kLanes);
-  if (i < n) f(i, static_cast<int>(n - i));
-}
-
 // What x becomes: ((x - mean) - rest) * factor. mean is rounded to f32, which says little of a row
 // whose mean is far larger than its spread; rest is what rounding left of it.
 struct Statistics {

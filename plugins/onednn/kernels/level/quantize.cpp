@@ -11,14 +11,6 @@ namespace {
 
 constexpr int64_t kBlock = 1024;
 
-// Calls f(i, count) for each register of [0, n).
-template <class F>
-void each_register(int64_t n, const F& f) {
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    f(i, kLanes);
-  if (i < n) f(i, static_cast<int>(n - i));
-}
 template <class T>
 Vf get(const T* p, int count) {
   return count == kLanes ? load_lanes(p) : load_lanes_part(p, count);
