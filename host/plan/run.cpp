@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // One run of a compiled plan: steps in order over the slots of a RunContext.
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include <nlohmann/json.hpp>
 
 #include "plan/plan.hpp"
 #include "plan/result_checks.hpp"
+#include "services/clock.hpp"
 #include "services/trace.hpp"
 #include "values/tensor.hpp"
 #include "values/tensor_layout.hpp"
 
 namespace tenon::host {
 namespace {
-
-uint64_t now_ns() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count());
-}
 
 class Run {
  public:

@@ -50,12 +50,6 @@ std::vector<T> list_of(const tn_any& value) {
   return value.len ? std::vector<T>(first, first + value.len) : std::vector<T>();
 }
 
-std::string number_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.12g", value);
-  return text;
-}
-
 template <class T, class Print>
 std::string list_text(const tn_any& value, Print print) {
   std::string text = "[";
@@ -75,6 +69,12 @@ std::string quoted(tn_str text) {
 }
 
 }  // namespace
+
+std::string number_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.12g", value);
+  return text;
+}
 
 Any::Any(tn_any value, Storage storage) : value_(value), storage_(std::move(storage)) {
   if (const auto* items = std::get_if<std::vector<std::string>>(&storage_))

@@ -50,6 +50,8 @@ class Any {
   std::vector<tn_str> views_;  // of the texts
 };
 
+// For messages: "1.5", and not each of the digits that a double has.
+std::string number_text(double value);
 // "1.5", "'abc'", "[1, 2]", "a tensor": for messages.
 std::string any_text(const tn_any& value);
 

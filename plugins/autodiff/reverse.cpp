@@ -28,7 +28,7 @@ std::vector<Value> chosen_outputs(const EditView& edit, const std::vector<uint64
 
 // Takes composite nodes on the way apart until none is left.
 Status expand(const EditView& edit, const Request& request) {
-  for (int round = 0, n = 0;; ++round) {
+  for (int n = 0;;) {
     std::vector<Node> nodes = nodes_behind(chosen_outputs(edit, request.outputs));
     Active active = depending(nodes, request.wrt);
     bool changed = false;

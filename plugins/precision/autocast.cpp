@@ -49,7 +49,7 @@ class Autocast {
         continue;
       }
       TN_CHECK(apply(edit, &casts, node, rule, inputs).in(cat("node ", node.name())));
-      const char* category = category_name(rule.category);
+      std::string category(category_name(rule.category));
       ++counts[category];
       rows.push_back({{"node", node.name()},
                       {"op", node.type()},

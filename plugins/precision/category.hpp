@@ -19,7 +19,7 @@ enum class Category {
   kKeep,     // what it had: nothing is known of the operator
   kBanned,
 };
-const char* category_name(Category category);
+std::string_view category_name(Category category);
 
 struct Rule {
   Category category = Category::kKeep;

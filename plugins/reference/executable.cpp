@@ -336,8 +336,16 @@ Status Executable::run(const DLTensor* const* in,
     for (int v : step.last_used)
       run.owned[static_cast<size_t>(v)] = Tensor();
   }
-  if (profiling) profile_ = "[" + layers + "]";
+  if (profiling) {
+    std::lock_guard lock(profile_lock_);
+    profile_ = "[" + layers + "]";
+  }
   return {};
+}
+
+std::string Executable::profile() const {
+  std::lock_guard lock(profile_lock_);
+  return profile_;
 }
 
 std::string Executable::describe() const {

@@ -145,6 +145,27 @@ TEST_F(RunFolder, AnotherOptionOfLossOrOptimizerIsRefused) {
   EXPECT_EQ(failure(model_, rows(), options_), "") << "the same options go on";
 }
 
+TEST_F(RunFolder, AStateOfUnsignedIntegersIsKept) {
+  model_ = parse(R"(graph {
+  input %x: f32[n, 2]
+  input %count: u32[2]
+  constant %w: f32[2, 2] = [0, 0, 0, 0]
+  constant %step: u32[2] = [1, 4000000000]
+  %y: f32[n, 2] = MatMul(%x, %w) @product
+  %next: u32[2] = Add(%count, %step) @count
+  output y = %y
+  state %count -> %next
+}
+)");
+  options_["epochs"] = 1;
+  ASSERT_EQ(failure(model_, rows(), options_), "");
+  std::string bytes = read(checkpoint());
+  EXPECT_THAT(bytes, HasSubstr(R"("count":{"dtype":"U32","shape":[2])"));
+  options_["resume"] = true;
+  options_["epochs"] = 2;
+  EXPECT_EQ(failure(model_, rows(), options_), "") << "the run goes on from there";
+}
+
 // Version 2 had the history in the checkpoint.
 TEST_F(RunFolder, TheVersionBeforeIsRead) {
   ASSERT_TRUE(train(model_, rows(), options_).ok());
