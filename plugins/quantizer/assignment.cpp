@@ -2,12 +2,12 @@
 #include "assignment.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "tenon/sdk/multiplied.hpp"
 #include "tenon/sdk/pattern.hpp"
+
+#include "scale.hpp"
 
 namespace tenon::quantizer {
 namespace {
@@ -91,11 +91,10 @@ std::vector<uint64_t> data_inputs(Node node) {
 
 Choices Choices::from(const Options& options) {
   std::string products = options.text("products");
-  return {Selected::read(options),
-          products == "all"      ? Products::kAll
-          : products == "scores" ? Products::kScores
-                                 : Products::kNone,
-          false};
+  return {.selected = Selected::read(options),
+          .products = products == "all"      ? Products::kAll
+                      : products == "scores" ? Products::kScores
+                                             : Products::kNone};
 }
 
 Result<Assignment> Assignment::make(Graph graph, const Choices& choices) {
@@ -188,14 +187,6 @@ std::string Assignment::refuse_compute(const Decision& one, const Choices& choic
   for (const Product& product : one.role.products)
     if (why.empty()) why = refuse_product(one.node, product, choices);
   return why;
-}
-
-bool all_finite(const DLTensor& tensor) {
-  const float* data = data_of<float>(tensor);
-  int64_t n_others = 0;  // counted without a way out, so that it runs on vectors
-  for (int64_t i = 0, n = element_count(tensor); i < n; ++i)
-    n_others += !(std::abs(data[i]) <= std::numeric_limits<float>::max());
-  return n_others == 0;
 }
 
 std::string Assignment::refuse_product(Node node,

@@ -23,9 +23,9 @@
 #include "calibration.hpp"
 #include "channel_spread.hpp"
 #include "graph_outputs.hpp"
+#include "selection_note.hpp"
 #include "signs.hpp"
 #include "stages.hpp"
-#include "storage.hpp"
 #include "trained_weight.hpp"
 
 namespace tenon::quantizer {
@@ -129,7 +129,7 @@ class Binarize {
   using Read = std::pair<tn_value_id, int64_t>;  // a value, and the axis that is summed over
 
   Result<std::vector<Layer>> find_layers(Graph graph) {
-    TN_TRY(assignment, Assignment::make(graph, {{}, Products::kNone, true}));
+    TN_TRY(assignment, Assignment::make(graph, {.weights_only = true}));
     const Order order(graph, assignment);
     std::vector<Layer> layers;
     for (const Decision& one : assignment.nodes()) {

@@ -9,7 +9,6 @@
 #include "tenon/sdk/pattern.hpp"
 
 #include "calibration.hpp"
-#include "storage.hpp"
 
 namespace tenon::quantizer {
 namespace {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "tenon/sdk/pattern.hpp"
 
@@ -31,7 +32,8 @@ class NoiseBuilder {
     if (one.taken) {
       row.is_compute = one.role.kind == Kind::kCompute;
       for (const Product& product : one.role.products)
-        TN_CHECK(round_weight(node, product.weight, product.axis, plan_.largest, &row, &weights));
+        if (product.weight_of(node).is_constant())
+          TN_CHECK(round_weight(node, {product.weight, product.axis}, &row, &weights));
       for (uint64_t i = 0; i < node.n_inputs(); ++i) {
         if (!assignment_.reads(one.node, i)) continue;
         TN_TRY(rounded, stored(node.input(i), params));
@@ -39,10 +41,8 @@ class NoiseBuilder {
       }
     } else if (!is_skipped) {
       row.is_stored = true;
-      for (auto [input, axis] : one.role.stored)
-        TN_CHECK(round_weight(node, input, axis, 127, &row, &weights));
-      if (one.role.rows >= 0 && node.attr_int("axis", 0) == 0)
-        TN_CHECK(round_weight(node, one.role.rows, 0, 127, &row, &weights));
+      for (const StoredInput& input : storable_inputs(one))
+        TN_CHECK(round_weight(node, input, &row, &weights));
     }
     if (weights.empty() && activations.empty()) return {};
     Value result = Noise::result_of(node);
@@ -56,23 +56,24 @@ class NoiseBuilder {
 
  private:
   Status round_weight(Node node,
-                      int64_t input,
-                      int64_t axis,
-                      int32_t largest,
+                      const StoredInput& stored,
                       NodeNoise* row,
                       std::map<uint64_t, Value>* inputs) {
-    Value value = node.input(static_cast<uint64_t>(input));
-    const bool is_kept = row->is_stored ? is_storable(value, axis) : value && value.is_constant();
-    if (!is_kept) return {};
+    const auto input = static_cast<uint64_t>(stored.input);
+    Value value = node.input(input);
     DLTensor tensor = value.constant().dl();
     row->weight_elements += static_cast<uint64_t>(element_count(tensor));
-    Value& known = weights_[{value.id, axis}];
+    Value& known = weights_[{value.id, stored.axis, row->is_stored}];
     if (!known) {
-      Weight weight = quantize_weight(tensor, {axis, plan_.per_channel, largest, {}});
-      TN_TRY(made, edit_.constant<float>(TN_F32, weight.shape, dequantized(weight)));
+      std::vector<float> numbers =
+          row->is_stored ? rounded(tensor, stored, plan_.per_channel).numbers()
+                         : dequantized(quantize_weight(tensor, {.axis = stored.axis,
+                                                                .per_channel = plan_.per_channel,
+                                                                .largest = plan_.largest}));
+      TN_TRY(made, edit_.constant<float>(TN_F32, value.type().dims, numbers));
       known = made;
     }
-    (*inputs)[static_cast<uint64_t>(input)] = known;
+    (*inputs)[input] = known;
     return {};
   }
 
@@ -114,7 +115,8 @@ class NoiseBuilder {
   EditView edit_;
   const Assignment& assignment_;
   const InsertionPlan& plan_;
-  std::map<std::pair<tn_value_id, int64_t>, Value> weights_;  // by the float one and its axis
+  // By the float one, its axis and whether a float node reads it.
+  std::map<std::tuple<tn_value_id, int64_t, bool>, Value> weights_;
   std::map<tn_value_id, Value> stored_;
 };
 

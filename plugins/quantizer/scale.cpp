@@ -68,6 +68,14 @@ std::vector<float> clipped(const float* data,
 
 }  // namespace
 
+bool all_finite(const DLTensor& tensor) {
+  const float* data = data_of<float>(tensor);
+  int64_t n_others = 0;  // counted without a way out, so that it runs on vectors
+  for (int64_t i = 0, n = element_count(tensor); i < n; ++i)
+    n_others += !(std::abs(data[i]) <= std::numeric_limits<float>::max());
+  return n_others == 0;
+}
+
 Params params_for(const tn_range& range, bool is_signed) {
   double low = std::min(range.low, 0.0), high = std::max(range.high, 0.0);
   if (is_signed) return {positive(std::max(-low, high) / 127), 0};

@@ -15,7 +15,6 @@
 #include "noise.hpp"
 #include "ranges.hpp"
 #include "report.hpp"
-#include "storage.hpp"
 
 namespace tenon::quantizer {
 namespace {

@@ -92,6 +92,32 @@ TEST_F(Storage, ConstantsOnTheLeftOfABatchGetRows) {
   }
 }
 
+// A table of blocks stays in float; a constant on the left of a product is stored.
+TEST_F(Storage, SensitivityMeasuresWhatStaticStores) {
+  build([&](EditView edit) {
+    auto at = edit.ints({1, 40, 7});
+    ASSERT_TRUE(at.ok());
+    Value rows = node(edit, "Gather", {weight(edit, "table", {64, 4, 12}, 1), *at}, "rows");
+    Value flat = node(edit, "Flatten", {rows}, "flat");
+    Value scaled = node(edit, "Mul", {input(edit, "x", {3, 48}), flat}, "scaled");
+    Value product = node(edit, "MatMul", {scaled, weight(edit, "w", {48, 32}, 2)}, "product");
+    Value y = node(edit, "MatMul", {weight(edit, "basis", {96, 3}, 3), product}, "transform");
+    ASSERT_EQ(text_of(edit.output("y", y)), "");
+  });
+  const json given{{"data", data("x", {48}, 12, 3)}};
+  std::vector<std::string> stored, measured;
+
+  ASSERT_EQ(apply("quantizer.static", given), "");
+  for (const json& one : report_["stored"])
+    stored.push_back(one["node"]);
+  ASSERT_EQ(apply("quantizer.sensitivity", given), "");
+  for (const json& one : report_["layers"])
+    if (one["role"] == "stored") measured.push_back(one["node"]);
+
+  EXPECT_EQ(stored, std::vector<std::string>{"transform"});
+  EXPECT_EQ(measured, stored);
+}
+
 TEST_F(Storage, RecurrentWeightsGetChannels) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {4, 1, 16});
