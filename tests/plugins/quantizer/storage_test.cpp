@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights in 8 bits of nodes that compute in float.
+#include "tenon/sdk/decibels.hpp"
+
 #include "plugins/quantizer/pass_test.hpp"
 
 namespace tenon::test {
@@ -213,6 +215,27 @@ TEST_F(Storage, BodiesAreStoredToo) {
   EXPECT_EQ(report_["stored"][0]["node"], "product");
   Floats x = random(2 * 32, 9);
   EXPECT_GT(cosine(run(model_, {2, 32}, x), run(result_, {2, 32}, x)), 0.9998);
+}
+
+// So the factors that awq takes are best for the rounding that follows.
+TEST_F(Storage, BlocksLoseWhatAwqFoundThatTheyLose) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {16, 32});
+    Value y = node(edit, "MatMul", {x, weight(edit, "w", {32, 24}, 1)}, "product");
+    ASSERT_EQ(text_of(edit.output("y", y)), "");
+  });
+  ASSERT_EQ(apply("quantizer.awq", {{"data", data("x", {32}, 16, 5)}, {"gain", 100}}), "");
+  const double found = report_["layers"][0]["snr_db"];
+  ASSERT_EQ(apply("quantizer.weights", {{"bits", 4}}), "");
+
+  const Floats x = random(16 * 32, 5);
+  const Floats right = run(model_, {16, 32}, x), rounded = run(result_, {16, 32}, x);
+  double signal = 0, noise = 0;
+  for (size_t i = 0; i < right.size(); ++i) {
+    signal += double{right[i]} * right[i];
+    noise += std::pow(double{right[i]} - rounded[i], 2);
+  }
+  EXPECT_NEAR(decibels(signal, noise), found, 0.01);
 }
 
 }  // namespace
