@@ -21,10 +21,9 @@ struct Seen {  // an activation along its channels
 
 // Adds the outer products of what stands along the axis, at places spread over the tensor.
 void add(const DLTensor& tensor, Seen* seen) {
-  int64_t channels = tensor.shape[seen->axis], inner = 1;
-  for (auto i = static_cast<int>(seen->axis) + 1; i < tensor.ndim; ++i)
-    inner *= tensor.shape[i];
-  int64_t places = channels > 0 ? element_count(tensor) / channels : 0;
+  const auto [outer, channels, inner] =
+      AxisSplit(shape_of(tensor), static_cast<int64_t>(seen->axis));
+  int64_t places = outer * inner;
   int64_t taken = std::min(places, kPlaces);
   if (seen->sum.size() == 0) seen->sum = Matrix::Zero(channels, channels);
   Matrix x(taken, channels);

@@ -14,7 +14,7 @@ constexpr std::string_view kTarget = "pruner/target";
 // The output with its classes on axis 1, as the operator wants them.
 Result<Value> classes_first(EditView edit, Value out, const BatchPlan& plan) {
   auto rank = static_cast<int64_t>(out.type().rank());
-  int64_t axis = plan.axis < 0 ? plan.axis + rank : plan.axis;
+  int64_t axis = positive_axis(plan.axis, out.type().rank());
   if (axis < 1 || axis >= rank)
     return invalid(cat("option axis: cross_entropy wants classes on an axis from 1 of the first ",
                        "output, got axis ", plan.axis, " of rank ", rank));

@@ -269,13 +269,11 @@ class Binarize {
     const std::vector<int64_t> dims = weight.type().dims;
     const auto axis = static_cast<size_t>(layer.product.axis);
     const auto channels = static_cast<size_t>(dims[axis]);
-    int64_t inner = 1;
-    for (size_t d = axis + 1; d < dims.size(); ++d)
-      inner *= dims[d];
+    const AxisSplit at(dims, layer.product.axis);
     const auto* numbers = tensor.data<float>();
     const int64_t count = weight.type().elements();
     std::vector<float> latent(numbers, numbers + count), largest(channels, 0), gamma(channels, 0);
-    auto channel = [&](int64_t i) { return static_cast<size_t>(i / inner) % channels; };
+    auto channel = [&](int64_t i) { return at.along(static_cast<size_t>(i)); };
     for (int64_t i = 0; i < count; ++i) {
       largest[channel(i)] = std::max(largest[channel(i)], std::abs(numbers[i]));
       gamma[channel(i)] +=

@@ -169,7 +169,7 @@ Status Rewriting::mean(Node node) {
   if (!is_pool && node.input(1)) {
     if (!node.input(1).is_constant()) return refuse(node, "computed axes");
     for (double axis : numbers_of(node.input(1)))
-      axes.push_back(static_cast<int64_t>(axis) + (axis < 0 ? rank : 0));
+      axes.push_back(positive_axis(static_cast<int64_t>(axis), type.rank()));
   }
   const bool are_open = axes.empty() && (is_pool || node.attr_int("noop_with_empty_axes") == 0);
   for (int64_t d = is_pool ? 2 : 0; are_open && d < rank; ++d)

@@ -28,7 +28,7 @@ std::optional<Known> known_of(Value v) {
   const auto* numbers = scale.data<float>();
   for (int64_t i = 0; i < element_count(scale.dl()); ++i)
     out.scale.push_back(static_cast<double>(numbers[i]));
-  if (out.axis < 0) out.axis += static_cast<int64_t>(out.numbers.type().rank());
+  out.axis = positive_axis(out.axis, out.numbers.type().rank());
   return out;
 }
 

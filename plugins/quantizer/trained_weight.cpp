@@ -57,16 +57,15 @@ Value scale_of(Builder& b, Value weight, const WeightPlan& plan) {
 struct Channels {
   Channels(const Tensor& tensor, const Type& type, int64_t axis)
       : numbers(tensor.data<float>(), static_cast<size_t>(type.elements())),
-        has_others(static_cast<size_t>(type.dims[static_cast<size_t>(axis)]), 0) {
-    for (size_t d = static_cast<size_t>(axis) + 1; d < type.rank(); ++d)
-      inner *= static_cast<size_t>(type.dims[d]);
+        at(type.dims, axis),
+        has_others(static_cast<size_t>(at.size), 0) {
     for (size_t i = 0; i < numbers.size(); ++i)
       if (numbers[i] != 0) has_others[of(i)] = 1;
   }
-  size_t of(size_t i) const { return i / inner % has_others.size(); }
+  size_t of(size_t i) const { return at.along(i); }
 
   std::span<const float> numbers;
-  size_t inner = 1;
+  AxisSplit at;
   std::vector<uint8_t> has_others;
 };
 
