@@ -88,20 +88,17 @@ Result<std::map<tn_node_id, Whitening>> whitenings_of(tn_ctx* ctx,
     of_node[node.id] = static_cast<size_t>(at - seen.begin());
     if (at == seen.end()) seen.push_back({value, axis, {}, 0});
   }
-  FeedPlan how{.user = "decomposing", .usual = inputs.batch, .samples = inputs.samples};
-  how.rest = Rest::kLeftOut;
-  TN_TRY(feed, Feed::make(ctx, inputs.data, graph, how));
+  TN_TRY(feed, Feed::make(ctx, inputs.data, graph, inputs.plan("decomposing")));
   std::vector<Value> taps;
   for (const Seen& one : seen)
     taps.push_back(one.value);
   TN_TRY(plan, Plan::on_first(ctx, graph, taps, backends));
-  for (uint64_t b = 0; b < feed.batches(); ++b) {
-    TN_CHECK(cancel.check());
-    TN_TRY(batch, feed.load(b));
-    TN_CHECK(plan.run(batch.inputs, cancel.raw()).in(feed.batch_text(b)));
+  auto each = [&](const Feed::Batch&) -> Status {
     for (size_t i = 0; i < seen.size(); ++i)
-      add(plan[plan.n_outputs() + i].dl(), &seen[i]);
-  }
+      add(plan.tap(i).dl(), &seen[i]);
+    return {};
+  };
+  TN_CHECK(run_batches(plan, feed, cancel, nullptr, each));
   std::map<tn_node_id, Whitening> out;
   for (const auto& [node, number] : of_node) {
     const Seen& one = seen[number];

@@ -341,11 +341,8 @@ TENON_PASS(binarize,
            tenon::quantizer::Binarize,
            "quantizer.binarize",
            "weights and activations of one bit that can be trained (XNOR-Net++)",
-           R"({"required": ["data"], "properties": {
-    "data": {"type": "component", "role": "tenon.dataset/1", "description": "calibration data: a data set, an id or a file"},
-    "samples": {"type": "integer", "minimum": 1, "default": 64, "description": "calibration samples, at most"},
-    "batch": {"type": "integer", "minimum": 1, "default": 8, "description": "batch size"},
-    "backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "runs the float model: the first that is there; default: what this machine is best with"},
+           R"({"required": ["data"], "properties": {)" TENON_FEED_OPTIONS(
+               "calibration data", "64", "8") "," TENON_BACKEND_OPTION("runs the float model") R"(,
     "ends": {"type": "string", "enum": ["float", "binary"], "default": "float", "description": "layers that no other is in front of, and those that no other follows"},
     "scales": {"type": "string", "enum": ["channels", "places"], "default": "channels",
                "description": "learned scales: of each output channel; and of each row and column of a convolution's result, where its extents are known"},

@@ -173,19 +173,17 @@ Status InputScaling::collect(Graph graph, std::vector<Source>* sources, const Ca
   TN_TRY(plan, Plan::on_first(ctx_, graph, values, backends_));
   const auto batches = static_cast<int64_t>(feed.batches());
   Progress progress(ctx_, "collecting inputs of products", feed.samples());
-  for (uint64_t b = 0; b < feed.batches(); ++b) {
-    TN_CHECK(cancel.check());
-    TN_TRY(batch, feed.load(b));
+  auto add = [&](const Feed::Batch& batch) -> Status {
     TN_CHECK(mask.read(batch.inputs));
-    TN_CHECK(plan.run(batch.inputs, cancel.raw()).in(feed.batch_text(b)));
     for (size_t i = 0; i < sources->size(); ++i) {
-      const DLTensor read = plan[plan.n_outputs() + i].dl();
+      const DLTensor read = plan.tap(i).dl();
       Source& source = (*sources)[i];
       const int64_t rows = element_count(read) / std::max<int64_t>(source.layer.columns, 1);
       collect_inputs(read, mask.among(read, rows), (kRows + batches - 1) / batches, &source);
     }
-    progress.update(feed.samples() * (b + 1) / feed.batches());
-  }
+    return {};
+  };
+  TN_CHECK(run_batches(plan, feed, cancel, &progress, add));
   return mask.check_used();
 }
 

@@ -134,16 +134,15 @@ Result<Noise> Noise::make(Graph graph,
                           Padded padded) {
   Noise out;
   out.padded_ = std::move(padded);
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->clone(graph.raw, &raw));
-  out.graph_ = OwnedGraph::take(raw);
-  TN_TRY(edit, Edit::begin(raw));
+  TN_TRY(copy, OwnedGraph::copy_of(graph.raw));
+  out.graph_ = std::move(copy);
+  TN_TRY(edit, Edit::begin(out.graph_.get()));
   NoiseBuilder builder(&out, edit, assignment, plan);
   for (const Decision& one : assignment.nodes())
     TN_CHECK(builder.add(one, params, !selected.takes(one.node)).in(one.node.name()));
   TN_CHECK(edit.commit());
   for (Tap& tap : out.taps_)
-    tap.value.graph = raw;
+    tap.value.graph = out.graph_.get();
   return Result<Noise>(std::move(out));
 }
 
@@ -157,17 +156,13 @@ Status Noise::measure(tn_ctx* ctx,
   Result<Plan> plan = Plan::on_first(ctx, graph_.view(), values, backends);
   if (!plan.ok()) return std::move(plan).status().in("noise of nodes");
   Progress progress(ctx, "measuring each node", feed->samples());
-  for (uint64_t b = 0; b < feed->batches(); ++b) {
-    TN_CHECK(cancel.check());
-    TN_TRY(batch, feed->load(b));
+  auto add = [&](const Feed::Batch& batch) -> Status {
     TN_CHECK(padded_.read(batch.inputs));
-    Status ran = plan->run(batch.inputs, cancel.raw());
-    if (!ran.ok()) return std::move(ran).in(cat("noise of nodes: ", feed->batch_text(b)));
     for (size_t i = 0; i < taps_.size(); ++i)
-      nodes_[taps_[i].node].*taps_[i].sum +=
-          static_cast<double>(*(*plan)[plan->n_outputs() + i].data<float>());
-    progress.update(feed->samples() * (b + 1) / feed->batches());
-  }
+      nodes_[taps_[i].node].*taps_[i].sum += static_cast<double>(*plan->tap(i).data<float>());
+    return {};
+  };
+  TN_CHECK(run_batches(*plan, *feed, cancel, &progress, add).in("noise of nodes"));
   return padded_.check();
 }
 

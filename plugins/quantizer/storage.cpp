@@ -170,20 +170,19 @@ Status Storage::run_in_bodies(tn_graph* graph) {
 }
 
 Status Storage::run_in_body(tn_graph* graph, Node node, const std::string& name) {
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->clone(static_cast<const tn_graph*>(node.attr(name).v.p), &raw));
-  OwnedGraph body = OwnedGraph::take(raw);
+  TN_TRY(body, OwnedGraph::copy_of(static_cast<const tn_graph*>(node.attr(name).v.p)));
   size_t before = notes_.size();
-  TN_CHECK(run_in_bodies(raw));
-  TN_TRY(assignment, Assignment::make({raw}, {.selected = plan_.selected, .weights_only = true}));
-  TN_TRY(inner, Edit::begin(raw));
+  TN_CHECK(run_in_bodies(body.get()));
+  TN_TRY(assignment,
+         Assignment::make({body.get()}, {.selected = plan_.selected, .weights_only = true}));
+  TN_TRY(inner, Edit::begin(body.get()));
   for (const Decision& one : assignment.nodes())
     if (one.taken) TN_CHECK(run_product(inner, one));
   TN_CHECK(run(inner, assignment));
   TN_CHECK(inner.commit());
   if (notes_.size() == before) return {};
   TN_TRY(edit, Edit::begin(graph));
-  TN_CHECK(edit.set_attr(edit.node(node.id), {name, any_graph(raw)}));
+  TN_CHECK(edit.set_attr(edit.node(node.id), {name, any_graph(body.get())}));
   return edit.commit();
 }
 

@@ -166,6 +166,11 @@ class OwnedGraph {
  public:
   OwnedGraph() = default;
   static OwnedGraph take(tn_graph* raw) { return OwnedGraph(raw); }
+  static Result<OwnedGraph> copy_of(const tn_graph* graph) {
+    tn_graph* raw = nullptr;
+    TN_CHECK(services.graph->clone(graph, &raw));
+    return OwnedGraph(raw);
+  }
   OwnedGraph(OwnedGraph&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
   OwnedGraph& operator=(OwnedGraph&& other) noexcept {
     std::swap(raw_, other.raw_);
