@@ -59,10 +59,8 @@ std::vector<Node> unneeded(Graph graph, const std::vector<Value>& wanted) {
 
 // A copy of the graph with these values as its outputs and nothing that they do not need.
 Result<OwnedGraph> reduced(Graph graph, const std::vector<Value>& wanted) {
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->clone(graph.raw, &raw));
-  OwnedGraph clone = OwnedGraph::take(raw);
-  TN_TRY(edit, Edit::begin(raw));
+  TN_TRY(clone, OwnedGraph::copy_of(graph.raw));
+  TN_TRY(edit, Edit::begin(clone.get()));
   for (uint64_t i = edit.graph().outputs().size(); i-- > 0;)
     TN_CHECK(services.edit->remove_output(edit.raw, i));
   for (size_t i = 0; i < wanted.size(); ++i)

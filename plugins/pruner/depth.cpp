@@ -50,12 +50,10 @@ class Depth {
     Cost before = cost_of(raw);
     ordered_json report = describe(blocks, influence, gone);
     if (is_dry_) {
-      tn_graph* copy = nullptr;
-      TN_CHECK(services.graph->clone(raw, &copy));
-      OwnedGraph would = OwnedGraph::take(copy);
-      TN_CHECK(take_out(copy, blocks, gone, false));
+      TN_TRY(would, OwnedGraph::copy_of(raw));
+      TN_CHECK(take_out(would.get(), blocks, gone, false));
       report["dry_run"] = true;
-      report.update(report_costs(before, cost_of(copy)));
+      report.update(report_costs(before, cost_of(would.get())));
       return sink.write(report.dump());
     }
     TN_CHECK(take_out(raw, blocks, gone, true));
