@@ -21,22 +21,11 @@ constexpr std::string_view kStep = "_step";        // ends the names of learned 
 // The nodes behind this one and itself, in topological order; empty when an input of the graph is
 // among what they need.
 std::vector<Node> constant_nodes(Node last) {
-  std::vector<Node> order, stack{last};
-  std::unordered_set<tn_node_id> opened, done;
-  while (!stack.empty()) {
-    Node node = stack.back();
-    if (!opened.insert(node.id).second) {
-      stack.pop_back();
-      if (done.insert(node.id).second) order.push_back(node);
-      continue;
-    }
-    for (Value v : node.inputs()) {
-      if (!v || v.is_constant()) continue;
-      if (!v.producer()) return {};
-      if (!opened.contains(v.producer().id)) stack.push_back(v.producer());
-    }
-  }
-  return order;
+  std::vector<Node> out = nodes_behind({last.output()});
+  for (Node node : out)
+    for (Value v : node.inputs())
+      if (v && !v.is_constant() && !v.producer()) return {};
+  return out;
 }
 
 // The scale: the largest number of each channel over the largest code, never 0.
@@ -274,10 +263,7 @@ Status fold_weight(EditView edit, const TrainedWeight& weight) {
   }
   for (size_t i = weight.nodes.size(); i-- > 0;) {
     Node node = edit.node(weight.nodes[i].id);
-    std::vector<Value> made = node.outputs();
-    bool used = std::any_of(made.begin(), made.end(),
-                            [](Value v) { return v && (v.consumer_count() > 0 || v.is_output()); });
-    if (!used) TN_CHECK(edit.erase(node));
+    if (!node.is_used()) TN_CHECK(edit.erase(node));
   }
   return {};
 }

@@ -15,8 +15,7 @@ Result<bool> rewrite(Rewriter& rewriter, Node norm) {
   int64_t n = scalable_channels(producer);
   if (n < 0 || norm.attr_int("training_mode") != 0) return false;
   for (uint64_t i = 1; i < norm.n_outputs(); ++i) {
-    if (norm.output(i) && (norm.output(i).consumer_count() > 0 || norm.output(i).is_output()))
-      return false;
+    if (norm.output(i).is_used()) return false;
   }
   std::vector<std::vector<double>> given;
   for (uint64_t i = 1; i < 5; ++i) {
