@@ -42,5 +42,5 @@ Result<int64_t> run(tn_graph* graph, const Settings& settings) {
 
 FUSION_RULE(conv_batch_norm,
             "fusion.conv_batch_norm",
-            "folds batch normalisation into the weights before it",
+            "folds batch normalization into the weights before it",
             tenon::fusion::run)
