@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <random>
 #include <set>
 
 #include "tenon/sdk/original.hpp"
@@ -91,13 +90,7 @@ class Depth {
                                     const Cancel& cancel) const {
     std::vector<double> out(blocks.size());
     if (is_random_) {
-      std::mt19937_64 random(seed_);
-      std::vector<size_t> order(blocks.size());
-      std::iota(order.begin(), order.end(), size_t{0});
-      for (size_t i = order.size(); i > 1; --i)  // std::shuffle differs by library
-        std::swap(order[i - 1], order[random() % i]);
-      for (size_t i = 0; i < order.size(); ++i)
-        out[order[i]] = static_cast<double>(i);
+      services.random->uniform(seed_, 0, 0, out.data(), out.size());
       return out;
     }
     std::vector<Value> values;
@@ -155,7 +148,10 @@ class Depth {
       if (!is_random_) row["influence"] = influence[i];
       rows.push_back(std::move(row));
     }
-    return {{"importance", is_random_ ? "random" : "influence"}, {"blocks", std::move(rows)}};
+    ordered_json report{{"importance", is_random_ ? "random" : "influence"}};
+    if (is_random_) report["seed"] = seed_;
+    report["blocks"] = std::move(rows);
+    return report;
   }
 
   tn_ctx* ctx_ = nullptr;

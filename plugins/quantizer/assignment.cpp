@@ -197,8 +197,7 @@ std::string Assignment::refuse_product(Node node,
   for (Value v : {act, weight, node.output()})
     if (v.dtype() != TN_F32) return cat("expected float32, got ", dtype_name(v.dtype()), advice(v));
   if (act.is_constant()) return "its activation is a constant";
-  if (is_computed_of_constants(weight))
-    return "its weight is computed from constants: apply fusion.default first";
+  if (is_computed_of_constants(weight)) return kComputedWeight;
   if (!weight.is_constant())
     return takes_product(node, choices.products) ? ""
                                                  : "both inputs are activations (option products)";

@@ -128,9 +128,7 @@ nlohmann::ordered_json InputScaling::unfolded(Graph graph) const {
     if (role.kind != Kind::kCompute || role.products.size() != 1 || !selected_.takes(node))
       continue;
     if (is_computed_of_constants(role.products[0].weight_of(node)))
-      left.push_back(
-          {{"node", node.name()},
-           {"why", "its weight is computed from constants: apply fusion.default first"}});
+      left.push_back({{"node", node.name()}, {"why", kComputedWeight}});
   }
   if (!left.empty())
     log_line(ctx_, TN_LOG_WARNING,
@@ -232,7 +230,7 @@ Result<bool> InputScaling::fold(EditView edit,
     for (size_t c = 0; c < factor.size(); ++c)
       all.push_back(old[c] / factor[c]);
     std::vector<int64_t> shape{source.layer.columns};
-    TN_TRY(made, edit.constant<float>(TN_F32, shape, all, cat(norm.input(i).name(), "_smoothed")));
+    TN_TRY(made, edit.constant<float>(TN_F32, shape, all, cat(norm.input(i).name(), "_scaled")));
     TN_CHECK(edit.set_input(edit.node(norm.id), i, made));
   }
   return true;
@@ -249,7 +247,7 @@ Status InputScaling::scale_weight(EditView edit,
       int64_t at = reader.form.at(0, r, c);
       all[static_cast<size_t>(at)] = tensor.data<float>()[at] * factor[static_cast<size_t>(c)];
     }
-  TN_TRY(made, edit.constant<float>(TN_F32, old.type().dims, all, cat(old.name(), "_smoothed")));
+  TN_TRY(made, edit.constant<float>(TN_F32, old.type().dims, all, cat(old.name(), "_scaled")));
   return edit.set_input(edit.node(reader.node.id), static_cast<uint64_t>(reader.product.weight),
                         made);
 }

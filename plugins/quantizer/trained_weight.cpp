@@ -28,7 +28,7 @@ std::vector<Node> constant_nodes(Node last) {
   return out;
 }
 
-// The scale: the largest number of each channel over the largest code, never 0.
+// The scale: the largest number of each channel over the largest quantized value, never 0.
 Value scale_of(Builder& b, Value weight, const WeightPlan& plan) {
   std::vector<int64_t> axes;
   for (int64_t d = 0; d < static_cast<int64_t>(weight.type().rank()); ++d)
