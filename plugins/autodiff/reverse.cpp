@@ -156,29 +156,6 @@ std::string described(Node node) {
              ")");
 }
 
-std::vector<Node> nodes_behind(const std::vector<Value>& outputs) {
-  std::vector<Node> order;
-  std::unordered_map<tn_node_id, bool> done;  // false: on the way
-  std::vector<Node> stack;
-  for (Value output : outputs)
-    if (Node node = output.producer()) stack.push_back(node);
-  while (!stack.empty()) {
-    Node node = stack.back();
-    auto [at, fresh] = done.emplace(node.id, false);
-    if (!fresh) {
-      stack.pop_back();
-      if (!at->second) order.push_back(node);
-      at->second = true;
-      continue;
-    }
-    for (Value input : node.inputs()) {
-      Node before = input ? input.producer() : Node{};
-      if (before && !done.count(before.id)) stack.push_back(before);
-    }
-  }
-  return order;
-}
-
 Result<std::vector<Value>> reverse(const EditView& edit, const Request& request) {
   TN_CHECK(expand(edit, request));
   std::vector<Value> outputs = chosen_outputs(edit, request.outputs);

@@ -53,7 +53,6 @@ class Compare {
     TN_TRY(mask, PaddingMask::find({raw}, mask_));
     const size_t n_a = plan.n_outputs(), n_b = with.n_outputs();
     Progress progress(ctx_, "compare", feed.samples());
-    uint64_t done = 0;
     auto each = [&](const Feed::Batch& batch) -> Status {
       TN_CHECK(mask.read(batch.inputs, batch.samples));
       TN_CHECK(with.run(batch.inputs, cancel.raw()));
@@ -67,12 +66,9 @@ class Compare {
       });
       for (Status& failure : failures)
         if (!failure.ok()) return std::move(failure);
-      done += batch.samples;
-      progress.update(done);
       return {};
     };
-    auto load = [&](uint64_t b) { return feed.load(b); };
-    TN_CHECK(run_batches(plan, feed.batches(), Extras::kKept, cancel, load, each));
+    TN_CHECK(run_batches(plan, feed, cancel, &progress, each));
     TN_CHECK(mask.check_counts());
     return sink.write(comparison.report(feed.samples()).dump());
   }

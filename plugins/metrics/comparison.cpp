@@ -6,6 +6,7 @@
 #include <limits>
 #include <set>
 
+#include "tenon/sdk/decibels.hpp"
 #include "tenon/sdk/fields.hpp"
 
 namespace tenon::metrics {
@@ -14,12 +15,6 @@ namespace {
 using nlohmann::json;
 
 constexpr int kDeepest = 16;  // nodes that are followed backwards
-
-// Noise to signal as signal to noise.
-double decibels(double ratio) {
-  constexpr double kEqual = 200;  // what equal values count as
-  return ratio > 0 ? std::clamp(-10 * std::log10(ratio), -kEqual, kEqual) : kEqual;
-}
 
 // JSON has no infinity.
 double finite(double number) {
@@ -195,7 +190,7 @@ json Comparison::outputs() const {
     std::optional<double> ratio = row ? row->ratio() : ancestral(value);
     if (!ratio && row_of(ends[i])) ratio = row_of(ends[i])->ratio();
     json one{{"name", a_.output_name(i)}, {"value", value.name()}};
-    one["snr_db"] = ratio ? json(decibels(*ratio)) : json();
+    one["snr_db"] = ratio ? json(decibels(1, *ratio)) : json();
     all.push_back(std::move(one));
   }
   return all;
@@ -217,8 +212,8 @@ json Comparison::report(uint64_t samples) const {
   for (const Line& line : lines) {
     json one{
         {"value", line.row->name},       {"op", line.row->op},
-        {"node", line.row->node},        {"source_snr_db", decibels(inherited(line.row->in_a))},
-        {"damage", finite(line.damage)}, {"snr_db", decibels(line.row->ratio())},
+        {"node", line.row->node},        {"source_snr_db", decibels(1, inherited(line.row->in_a))},
+        {"damage", finite(line.damage)}, {"snr_db", decibels(1, line.row->ratio())},
         {"cosine", line.row->cosine()},  {"max_error", finite(line.row->max_error)}};
     if (!line.row->trouble.empty()) one["trouble"] = line.row->trouble;
     all.push_back(std::move(one));

@@ -155,15 +155,13 @@ class Widening {
   }
 
   Status body(Node node, const std::string& name, const tn_any& attr) {
-    tn_graph* raw = nullptr;
-    TN_CHECK(services.graph->clone(static_cast<const tn_graph*>(attr.v.p), &raw));
-    OwnedGraph clone = OwnedGraph::take(raw);
-    TN_TRY(edit, Edit::begin(raw));
+    TN_TRY(clone, OwnedGraph::copy_of(static_cast<const tn_graph*>(attr.v.p)));
+    TN_TRY(edit, Edit::begin(clone.get()));
     Widening inner(edit, false, wide_);
     TN_CHECK(inner.run());
     TN_CHECK(edit.commit());
     n_constants_ += inner.n_constants_;
-    return edit_.set_attr(node, {name, any_graph(raw)});
+    return edit_.set_attr(node, {name, any_graph(clone.get())});
   }
 
   EditView edit_;

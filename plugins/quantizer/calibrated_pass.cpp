@@ -8,6 +8,7 @@
 
 #include "ranges.hpp"
 #include "report.hpp"
+#include "selection_note.hpp"
 #include "storage.hpp"
 
 namespace tenon::quantizer {

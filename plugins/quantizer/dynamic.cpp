@@ -33,7 +33,7 @@ class Dynamic {
   static Result<Dynamic> create(tn_ctx* ctx, const Options& options) {
     Dynamic out;
     out.ctx_ = ctx;
-    out.choices_ = {Selected::read(options), Products::kNone, true};
+    out.choices_ = {.selected = Selected::read(options), .weights_only = true};
     out.plan_.per_channel = options.flag("per_channel");
     out.plan_.largest = options.flag("reduce_range") ? 63 : 127;
     return out;
@@ -129,8 +129,9 @@ class Dynamic {
       *snr_db = found->second.snr_db;
       return found->second;
     }
-    WeightPlan plan{product.axis, plan_.per_channel, plan_.largest, {}};
-    Weight weight = quantize_weight(value.constant().dl(), plan);
+    Weight weight = quantize_weight(
+        value.constant().dl(),
+        {.axis = product.axis, .per_channel = plan_.per_channel, .largest = plan_.largest});
     *snr_db = weight.snr_db;
     if (transposed) {
       size_t n = static_cast<size_t>(weight.shape[0]), k = static_cast<size_t>(weight.shape[1]);

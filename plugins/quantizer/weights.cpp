@@ -16,7 +16,7 @@ class Weights {
   static Result<Weights> create(tn_ctx* ctx, const Options& options) {
     Weights out;
     out.ctx_ = ctx;
-    out.choices_ = {Selected::read(options), Products::kNone, true};
+    out.choices_ = {.selected = Selected::read(options), .weights_only = true};
     out.plan_.per_channel = options.flag("per_channel");
     if (options.integer("bits") == 4) out.plan_.block = options.integer("group");
     out.plan_.clips = options.flag("clip");

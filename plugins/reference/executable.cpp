@@ -33,10 +33,9 @@ Executable::~Executable() = default;
 Result<std::unique_ptr<Executable>> Executable::compile(tn_ctx* ctx,
                                                         const tn_graph* part,
                                                         int64_t max_value_bytes) {
-  tn_graph* clone = nullptr;
-  TN_CHECK(services.graph->clone(part, &clone));
-  std::unique_ptr<Executable> exe(new Executable(ctx, OwnedGraph::take(clone), max_value_bytes));
-  TN_CHECK(backend::expand_composites(clone, [](Node) { return false; }));
+  TN_TRY(clone, OwnedGraph::copy_of(part));
+  std::unique_ptr<Executable> exe(new Executable(ctx, std::move(clone), max_value_bytes));
+  TN_CHECK(backend::expand_composites(exe->graph_.get(), [](Node) { return false; }));
   TN_CHECK(exe->add_steps());
   exe->find_last_uses();
   exe->note_types();

@@ -39,8 +39,7 @@ Result<OwnedGraph> with_free_batch(const tn_graph* model, uint64_t* fixed) {
       return freed;
     }
   }
-  TN_CHECK(services.graph->clone(model, &raw));
-  return OwnedGraph::take(raw);
+  return OwnedGraph::copy_of(model);
 }
 
 }  // namespace tenon::trainer

@@ -223,7 +223,7 @@ end
 -- which is a whole recipe.
 -- An option that is not used is an error, at the latest when the model is saved. Of the result, `options(id, table)` is the table with what was given for that
 -- component, `idle(id)` says that the component did nothing with it, `mixed(whole, data, make, sensitivity)` is what mixed.lua says, `joined(a, b)` two lists as one, `methods(given, known)` the
--- list of an option that names some of these; `load()` is the model, `float_model()` that in float32, normalised and folded; `judge(before, after, data)`, `trained(before, after, data, metric)`, `result(sizes, judged, more)` and `parts(data)` are above; with `described`, a table, the script is only asked what it
+-- list of an option that names some of these; `load()` is the model, `float_model()` that in float32, normalized and folded; `judge(before, after, data)`, `trained(before, after, data, metric)`, `result(sizes, judged, more)` and `parts(data)` are above; with `described`, a table, the script is only asked what it
 -- takes and returns that.
 function tn.recipe(spec)
   local args = tn.args

@@ -5,10 +5,9 @@
 // uses it: evaluation, comparison, calibration, gradients, teachers, training.
 //
 //   TN_TRY(feed, Feed::make(ctx, data, graph, {.batch = 8}));
-//   for (uint64_t b = 0; b < feed.batches(); ++b) {
-//     TN_TRY(batch, feed.load(b));
-//     TN_CHECK(plan.run(batch.inputs));
-//   }
+//   TN_CHECK(run_batches(plan, feed, cancel, nullptr, [&](const Feed::Batch& batch) -> Status {
+//     return read(plan[0], batch.samples);
+//   }));
 
 #include <map>
 #include <numeric>
@@ -35,7 +34,7 @@ struct FeedPlan {
   std::vector<std::string> labels = {"label"};     // no input takes these by their shape alone
 };
 
-// The options by which a pass is given data to run a model on.
+// The options by which a pass is given data to run a model on: TENON_FEED_OPTIONS.
 struct FeedOptions {
   Component data;  // falsy where the option is absent
   uint64_t samples = 256, batch = 16;
@@ -48,7 +47,20 @@ struct FeedOptions {
     out.batch = static_cast<uint64_t>(options.integer("batch", 16));
     return Result<FeedOptions>(std::move(out));
   }
+  // Whole batches only: a sample that is seen twice would count twice.
+  FeedPlan plan(std::string_view user) const {
+    return {.user = user, .usual = batch, .samples = samples, .rest = Rest::kLeftOut};
+  }
 };
+
+// In a component's schema, JSON without braces. what: the data is; then the defaults, as texts.
+#define TENON_FEED_OPTIONS(what, samples, batch)                                      \
+  R"("data": {"type": "component", "role": "tenon.dataset/1", "description": ")" what \
+  R"(: a data set, an id or a file"},)"                                               \
+  R"("samples": {"type": "integer", "minimum": 1, "default": )" samples               \
+  R"(, "description": "samples of it, at most"},)"                                    \
+  R"("batch": {"type": "integer", "minimum": 1, "default": )" batch                   \
+  R"(, "description": "batch size"})"
 
 class Feed {
  public:
@@ -57,6 +69,7 @@ class Feed {
     std::span<const DLTensor> extras;  // of want(), without padding
     std::span<const DLTensor> all;     // inputs, then extras
     uint64_t samples = 0;
+    uint64_t number = 0;  // of load(b)
   };
 
   // data: outlives the feed. Names and types are checked now, before anything is compiled.
@@ -102,6 +115,7 @@ class Feed {
     std::iota(index.begin(), index.end(), b * batch_);
     Result<Batch> loaded = load(index);
     if (!loaded.ok()) return std::move(loaded).status().in(batch_text(b));
+    loaded->number = b;
     return loaded;
   }
 
@@ -279,6 +293,21 @@ inline Result<Feed::Batch> Feed::load(std::span<const uint64_t> samples, uint64_
   }
   std::span<const DLTensor> all(views_);
   return Batch{all.first(n), all.subspan(n), all, samples.size()};
+}
+
+// Runs the plan on each batch; each(batch) reads what came out. progress: of samples, or nullptr.
+template <class Each>
+Status run_batches(Plan& plan, Feed& feed, const Cancel& cancel, Progress* progress, Each&& each) {
+  uint64_t done = 0;
+  for (uint64_t b = 0; b < feed.batches(); ++b) {
+    TN_CHECK(cancel.check());
+    TN_TRY(batch, feed.load(b));
+    TN_CHECK(plan.run(batch.inputs, cancel.raw()).in(feed.batch_text(b)));
+    TN_CHECK(each(batch));
+    done += batch.samples;
+    if (progress) progress->update(done);
+  }
+  return {};
 }
 
 }  // namespace tenon
