@@ -263,6 +263,8 @@ Result<std::unique_ptr<OpRow>> read_row(const tn_op& op, tn_ctx* owner, void* se
     Parsed<Expr> expr = Expr::parse(view(row->op.expr));
     if (!expr) return invalid(cat(what, "expr: ", expr.error().text()));
     row->expr = std::move(*expr);
+    if (!(row->op.traits & TN_OP_POINTWISE))
+      return invalid(cat(what, "expr: expected the trait TN_OP_POINTWISE beside it"));
   }
   if (row->axes && !row->axes->is_pointwise()) {
     row->needed.emplace();

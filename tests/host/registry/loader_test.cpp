@@ -15,6 +15,7 @@
 #include "folders.hpp"
 #include "graph/op_table.hpp"
 #include "registry/registry.hpp"
+#include "services/log.hpp"
 #include "services/session.hpp"
 
 namespace tenon::host {
