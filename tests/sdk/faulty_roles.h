@@ -58,6 +58,8 @@ static tn_status* batch(
   shape[0] = (int64_t)n;
 #ifdef FAULT_SHAPE
   shape[1] = 3;
+#elif defined(FAULT_ROWS)
+  shape[0] += 1;
 #endif
   failed = outputs->get(outputs->ctx, 0, &proto, &out);
 #ifdef FAULT_OUTPUTS
