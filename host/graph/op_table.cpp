@@ -363,8 +363,9 @@ std::string OpTable::why_none(const Tables& graph,
     return cat("; the model imports ", domain.empty() ? "ai.onnx" : domain, " ",
                imported_version(graph, domain), ", rows begin at ",
                by_name_.at({domain, type}).front()->op.since_version);
-  return cat("; a plugin that brings this operator's row would make it run on the reference backend",
-             hint(domain.empty() ? std::string(type) : cat(domain, ".", type)));
+  return cat(
+      "; a plugin that brings this operator's row would make it run on the reference backend",
+      hint(domain.empty() ? std::string(type) : cat(domain, ".", type)));
 }
 
 std::string OpTable::hint(std::string_view name) const {

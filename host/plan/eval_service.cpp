@@ -50,7 +50,8 @@ Status check_inputs(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
                          "got device type ", at.device_type, " id ", at.device_id));
     }
     if (!is_dense(*in[i]))
-      return invalid(cat("input ", i, ": expected a dense tensor, got strides; "
+      return invalid(cat("input ", i,
+                         ": expected a dense tensor, got strides; "
                          "tn_host_tensor.copy makes a dense one"));
   }
   return {};

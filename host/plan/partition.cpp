@@ -35,10 +35,9 @@ Status assign_unclaimed(Assignment& all,
       why += cat(backends[backend]->id, ": ", reason);
     }
     if (all.backend[i] == kUnclaimed) {
-      return {TN_UNIMPLEMENTED,
-              cat("no backend runs node ", all.name(node), " of operator ",
-                  op_name(all.graph, node), why.empty() ? "" : ": ", why,
-                  row ? "" : why_no_row(all, node))};
+      return {TN_UNIMPLEMENTED, cat("no backend runs node ", all.name(node), " of operator ",
+                                    op_name(all.graph, node), why.empty() ? "" : ": ", why,
+                                    row ? "" : why_no_row(all, node))};
     }
     auto lost = all.lost->lower_bound({all.name(node), 0});
     bool was_lost = lost != all.lost->end() && lost->first.first == all.name(node);

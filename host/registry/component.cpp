@@ -98,7 +98,8 @@ tn_status* for_file(tn_ctx* ctx, tn_str role, tn_str path, const tn_sink* sink) 
   });
 }
 
-// A broken table is refused now, not in use. Its lender is compiled with it: nothing may be missing.
+// A broken table is refused now, not in use. Its lender is compiled with it: nothing may be
+// missing.
 Status check_lent(std::string_view role, const void* table) {
   if (std::string why = why_no_role(role); !why.empty()) return {TN_FAILED_PRECONDITION, why};
   TN_TRY(adopted, AdoptedTable::make(role, table));

@@ -121,7 +121,8 @@ Status Registry::load(Candidate& c) {
   rooms().crashes.forget(c.crashes);  // it did not crash this time
   c.loading = false;
   for (size_t i = 0; failed.ok() && i < c.plugin->components.size(); ++i)
-    if (view(c.plugin->components[i].role) == kOperatorsRole) failed = add_rows(c, c.plugin->components[i]);
+    if (view(c.plugin->components[i].role) == kOperatorsRole)
+      failed = add_rows(c, c.plugin->components[i]);
   if (failed.ok()) {
     for (const std::string& remark : remarks(c))
       log_service()->write(session_->own, TN_LOG_WARNING,

@@ -206,8 +206,8 @@ struct Executable::Run {
     Run& run = *static_cast<Run*>(self);
     return guard([&]() -> Status {
       if (i >= run.step->out.size())
-        return invalid(cat("it has more outputs than the node: expected ", i + 1,
-                           " or more, got ", run.step->out.size()));
+        return invalid(cat("it has more outputs than the node: expected ", i + 1, " or more, got ",
+                           run.step->out.size()));
       auto value = static_cast<size_t>(run.step->out[i]);
       DLTensor& tensor = run.tensors[value];
       run.asked[i] = true;

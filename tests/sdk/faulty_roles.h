@@ -63,8 +63,7 @@ static tn_status* batch(
 #endif
   failed = outputs->get(outputs->ctx, 0, &proto, &out);
 #ifdef FAULT_OUTPUTS
-  if (failed) status->release(failed);
-  if (failed) return NULL;
+  if (failed) return (status->release(failed), NULL);
 #endif
   if (failed) return failed;
   for (uint64_t i = 0; i < n; ++i) {

@@ -243,12 +243,12 @@ void check_file(const Tool& tool, const Flags& flags) {
   if (of_file.empty()) of_file.push_back({{"check", "library"}, {"result", "passed"}, {"why", ""}});
   all.push_back({{"component", plugin["id"]}, {"role", "plugin"}, {"checks", of_file}});
   for (const Json& component : plugin["components"]) {
-    Json no_role = Json::array(
-        {{{"check", "role"}, {"result", "failed"}, {"why", component["why"]}}});
-    all.push_back({{"component", component["id"]},
-                   {"role", component["role"]},
-                   {"checks", component["why"] == "" ? check_apart(tool, flags, component)
-                                                     : no_role}});
+    Json no_role =
+        Json::array({{{"check", "role"}, {"result", "failed"}, {"why", component["why"]}}});
+    all.push_back(
+        {{"component", component["id"]},
+         {"role", component["role"]},
+         {"checks", component["why"] == "" ? check_apart(tool, flags, component) : no_role}});
   }
   Counts counts;
   for (const Json& one : all) {

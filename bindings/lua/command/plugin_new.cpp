@@ -34,8 +34,8 @@ void check_word(const std::string& what, const std::string& word) {
   bool fits = !word.empty() && word[0] >= 'a' && word[0] <= 'z' &&
               word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
   if (!fits)
-    throw UsageError(cat("plugin new: ", what, ": expected a word of small letters, digits and '_', ",
-                         "got '", word, "'"));
+    throw UsageError(cat("plugin new: ", what,
+                         ": expected a word of small letters, digits and '_', got '", word, "'"));
 }
 
 void write_plugin(const Tool& tool,

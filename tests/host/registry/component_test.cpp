@@ -66,8 +66,7 @@ TEST_F(Component, IsLentWithAWholeTableOfAKnownRole) {
   tn_pass table{sizeof table, 1, nullptr};
   tn_component_ref* lent = nullptr;
   auto refusal = [&](std::string_view role) {
-    return Status(
-               service_->lend(ctx(), str(role), str("mine"), &table, nullptr, nullptr, &lent))
+    return Status(service_->lend(ctx(), str(role), str("mine"), &table, nullptr, nullptr, &lent))
         .text();
   };
   EXPECT_THAT(refusal("tenon.pass/1"), HasSubstr("table tenon.pass/1: function run is NULL"));

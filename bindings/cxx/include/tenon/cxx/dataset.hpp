@@ -26,8 +26,9 @@ class Dataset {
       for (const Json& field : Json::parse(text.text()))
         fields_.push_back({field.at("name"), field.at("dtype"), field.at("shape")});
     } catch (const Json::exception&) {
-      throw Error(TN_INTERNAL, cat(id, ": fields: expected a JSON array of objects with name, dtype ",
-                                   "and shape, got ", text.text()));
+      throw Error(TN_INTERNAL,
+                  cat(id, ": fields: expected a JSON array of objects with name, dtype ",
+                      "and shape, got ", text.text()));
     }
   }
   // By the file's name; the path becomes the option "path".
