@@ -149,9 +149,10 @@ class Run {
   }
 
   Status ask_user(const Slot& slot, const DLTensor& proto, DLTensor* out) const {
-    DLTensor given{};
-    Status got(user_->get(user_->ctx, static_cast<uint64_t>(slot.output), &proto, &given));
-    if (got.ok()) got = check_given(proto, given);
+    DLTensor asked = proto, given{};
+    asked.device = device_of(slot.space);
+    Status got(user_->get(user_->ctx, static_cast<uint64_t>(slot.output), &asked, &given));
+    if (got.ok()) got = check_given(asked, given);
     if (!got.ok()) {
       int32_t code = got.code();
       return {code, cat(maker_of(c_.graph.get(), slot.name), "output ", slot.name), "host",

@@ -125,11 +125,14 @@ Result<Any> Any::copy_of(const tn_any& value) {
     }
     case TN_ANY_BOOL:
       return boolean(value.v.i != 0);
+    case TN_ANY_TENSOR: {
+      TN_TRY(dense, dense_tensor(static_cast<tn_tensor*>(const_cast<void*>(value.v.p))));
+      return Any({TN_ANY_TENSOR, 0, 1, {.p = dense.release()}});
+    }
     case TN_ANY_NONE:
     case TN_ANY_I64:
     case TN_ANY_F64:
     case TN_ANY_DTYPE:
-    case TN_ANY_TENSOR:
     case TN_ANY_GRAPH:
     case TN_ANY_COMPONENT:
       count_object(value, true);

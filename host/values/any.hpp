@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A tn_any that owns what it points at: texts and lists are copied, tensors, graphs and components
-// are retained. For options, attributes and notes.
+// are retained. Tensors are dense: of others it keeps a copy. For options, attributes and notes.
 
 #include <string>
 #include <string_view>

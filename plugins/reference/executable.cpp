@@ -204,7 +204,9 @@ struct Executable::Run {
   static tn_status* give(void* self, uint64_t i, const DLTensor* proto, DLTensor* out) {
     Run& run = *static_cast<Run*>(self);
     return guard([&]() -> Status {
-      if (i >= run.step->out.size()) return {TN_INTERNAL, cat("the row wrote output ", i)};
+      if (i >= run.step->out.size())
+        return invalid(cat("it has more outputs than the node: expected ", i + 1, " or more, got ",
+                           run.step->out.size()));
       auto value = static_cast<size_t>(run.step->out[i]);
       DLTensor& tensor = run.tensors[value];
       run.asked[i] = true;
