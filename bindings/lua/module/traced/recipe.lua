@@ -322,7 +322,7 @@ function tn.recipe(spec)
     if args.dry_run then
       saving(args, before, after)
     else
-      after:save(args.output, args.output:find("%.onnx$") and { metadata = args.metadata or false } or nil)
+      after:save(args.output, args.output:lower():find("%.onnx$") and { metadata = args.metadata or false } or nil)
     end
     return { bytes_before = before:bytes(), bytes_after = after:bytes() }
   end
