@@ -146,6 +146,11 @@ local function stayed(args, report)
   if not args.json then
     print(string.format("quantized: %d nodes; float: %d nodes (-v and --json name them)", report.counts.quantized, report.counts.float))
   end
+  local bytes = report.weight_bytes or { all = 0, float = 0 }
+  if bytes.float > bytes.all / 2 and not args.skip and not args.only then
+    tn.log.warning(string.format("%.3g of %.3g MB of the weights of products stay in float, most in %s: %s (-v and --json name all)",
+      bytes.float / 1e6, bytes.all / 1e6, bytes.node, bytes.why))
+  end
   for _, node in ipairs(report.float or {}) do
     local is_broken = node.why:find("not finite", 1, true) -- what a Relu behind it may hide
     local say = is_broken and tn.log.warning or tn.log.debug
