@@ -29,7 +29,7 @@ local sizes = recipe.save(small)
 
 local result = {
   output = args.output, importance = report.importance, parameters = report.parameters, macs = report.macs,
-  bytes_before = sizes.bytes_before, bytes_after = sizes.bytes_after, groups = {}, barriers = report.barriers,
+  bytes_before = sizes.bytes_before, bytes_after = sizes.bytes_after, groups = recipe.list(), barriers = report.barriers,
 }
 for i, group in ipairs(report.groups) do
   result.groups[i] = { layer = group.layer, channels = group.channels * group.width, kept = group.kept * group.width, scores = group.scores,
