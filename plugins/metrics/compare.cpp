@@ -2,7 +2,8 @@
 // "metrics.compare": two models layer by layer: the values that have the same name in both, on the
 // same samples. The graph, the first of the two, stays as it is; the report is the answer:
 // {"samples", "compared", "outputs": [{"name", "value", "snr_db"}], "snr_db", "layers": [{"value",
-// "op", "node", "source_snr_db", "damage", "snr_db", "cosine", "max_error"}]}. snr_db: of the worst
+// "op", "node", "source_snr_db", "damage", "snr_db", "cosine", "max_error"}]}. What could not be
+// compared has null for its figures, and "trouble", which says why. snr_db: of the worst
 // output, in front of what hides differences (a last Softmax). source_snr_db: of what the node
 // reads. damage: noise to signal of the value, less what its inputs already had.
 #include <algorithm>

@@ -12,8 +12,10 @@ inline constexpr int64_t kHighestWritten = 28;
 inline constexpr int64_t kHighestUnasked = 26;
 
 // The lowest opset from 21 on whose definition of the operator takes this node: its attributes, its
-// number of inputs, its element types. 21 for what ONNX does not define.
-int64_t lowest_opset(const Node& node);
+// number of inputs, its element types. 21 for what ONNX does not define. An error where a file with
+// it would be invalid: element types that no definition lets differ, sequences of a type that none
+// has.
+Result<int64_t> lowest_opset(const Node& node);
 
 // The ir version that came with the opset.
 int64_t ir_version_of(int64_t opset);

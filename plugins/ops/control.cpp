@@ -18,8 +18,12 @@ Status if_shape(EditView edit, Node node) {
   if (a.size() != b.size() || a.size() < node.n_outputs())
     return invalid(cat("branches: expected ", node.n_outputs(), " outputs each, got ", a.size(),
                        " and ", b.size()));
+  std::vector<Type> captures;
+  for (uint64_t i = 1; i < node.n_inputs(); ++i)
+    captures.push_back(node.input(i).type());
+  const std::vector<Type> yes = output_types(first, captures), no = output_types(second, captures);
   for (size_t i = 0; i < node.n_outputs(); ++i)
-    TN_CHECK(set_output(edit, node, i, common(a[i].type(), b[i].type())));
+    TN_CHECK(set_output(edit, node, i, common(yes[i], no[i])));
   return {};
 }
 
@@ -42,8 +46,14 @@ Status loop_shape(EditView edit, Node node) {
   if (results.size() < node.n_outputs() + 1)
     return invalid(cat("body: expected ", node.n_outputs() + 1, " outputs, got ", results.size()));
   const std::optional<int64_t> steps = known_steps(node, body);
+  std::vector<Type> given;
+  for (uint64_t i = 2; i < node.n_inputs(); ++i)
+    given.push_back(node.input(i).type());
+  const std::vector<Type> types = repeated_types(body, given, 1, n_states);
   for (uint64_t i = 0; i < node.n_outputs(); ++i) {
-    Type type = results[i + 1].type();
+    // What no step gives has the shape that the body states.
+    const bool is_given = i < n_states || (steps && *steps > 0);
+    const Type type = is_given ? types[i + 1] : results[i + 1].type();
     if (i < n_states) {
       TN_CHECK(set_output(edit, node, i, common(node.input(i + 2).type(), type)));
     } else if (type.ranked) {

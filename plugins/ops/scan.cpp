@@ -13,6 +13,23 @@ int64_t at_or(const std::vector<int64_t>& list, size_t i, int64_t fallback) {
   return i < list.size() ? list[i] : fallback;
 }
 
+// The types that the body sees: those of the node's inputs, of which the scanned ones have lost an
+// axis.
+Result<std::vector<Type>> body_inputs(Node node, uint64_t n_states, uint64_t scanned) {
+  const std::vector<int64_t> axes = node.attr_ints("scan_input_axes");
+  std::vector<Type> out;
+  for (uint64_t i = 0; i < node.n_inputs(); ++i) {
+    Type type = node.input(i).type();
+    if (i >= n_states && i < n_states + scanned && type.ranked) {
+      TN_TRY(axis, axis_in(at_or(axes, i - n_states, 0), type.rank()));
+      type.dims.erase(type.dims.begin() + axis);
+      if (!type.symbols.empty()) type.symbols.erase(type.symbols.begin() + axis);
+    }
+    out.push_back(std::move(type));
+  }
+  return out;
+}
+
 Status scan_shape(EditView edit, Node node) {
   Graph body = graph_of(node, "body");
   if (!body.raw) return invalid("attribute body: expected a graph, got none");
@@ -29,8 +46,12 @@ Status scan_shape(EditView edit, Node node) {
     length = dims_of(first)[static_cast<size_t>(axis)];
   }
   std::vector<int64_t> axes = node.attr_ints("scan_output_axes");
+  TN_TRY(given, body_inputs(node, n_states, scanned));
+  const std::vector<Type> types = repeated_types(body, given, 0, n_states);
   for (uint64_t i = 0; i < node.n_outputs(); ++i) {
-    Type type = results[i].type();
+    // What no step gives has the shape that the body states.
+    const bool is_given = i < n_states || (length.known() && *length.value > 0);
+    const Type type = is_given ? types[i] : results[i].type();
     if (i < n_states) {
       TN_CHECK(set_output(edit, node, i, common(node.input(i).type(), type)));
       continue;

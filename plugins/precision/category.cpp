@@ -127,7 +127,8 @@ Lists Lists::read(const Options& options) {
           options.text("level", "O1"),
           options.texts("low"),
           options.texts("fp32"),
-          options.texts("follow")};
+          options.texts("follow"),
+          options.texts("lacking")};
 }
 
 Result<Rule> rule_of(Node node, const Lists& lists) {
@@ -139,6 +140,11 @@ Result<Rule> rule_of(Node node, const Lists& lists) {
   if (list) {
     rule.category = list->category;
     rule.by = cat("option ", list->name);
+    return rule;
+  }
+  if (node.domain().empty() && std::ranges::count(lists.lacking, node.type()) > 0) {
+    rule.category = Category::kFp32;
+    rule.by = "option lacking";
     return rule;
   }
   std::string_view note = text_of(cast_note(node));

@@ -33,6 +33,8 @@ struct Lists {
   // notes say otherwise; "O3": everywhere but where notes say otherwise.
   std::string level = "O1";
   std::vector<std::string> low, fp32, follow;
+  // Operators that the low type is not defined for where the model goes; it need not have them.
+  std::vector<std::string> lacking;
 
   static Lists read(const Options& options);
 };

@@ -23,6 +23,7 @@
 #include "calibration.hpp"
 #include "channel_spread.hpp"
 #include "graph_outputs.hpp"
+#include "report.hpp"
 #include "selection_note.hpp"
 #include "signs.hpp"
 #include "stages.hpp"
@@ -142,10 +143,10 @@ class Binarize {
         left_.push_back({{"node", one.node.name()}, {"why", why}});
     }
     if (layers.empty())
-      return Status(
-          TN_FAILED_PRECONDITION,
-          cat("nothing to binarize: ",
-              left_.empty() ? "the model has no products with known weights" : left_.dump()));
+      return Status(TN_FAILED_PRECONDITION,
+                    cat("nothing to binarize: ",
+                        left_.empty() ? "the model has no products with known weights"
+                                      : first_reasons(left_, "")));
     return layers;
   }
 

@@ -44,6 +44,7 @@ class Dynamic {
     stored_.clear();
     TN_CHECK(choices_.selected.check({raw}));
     TN_TRY(assignment, Assignment::make({raw}, choices_));
+    const nlohmann::ordered_json bytes = weight_bytes(assignment);
     Storage storage({choices_.selected, plan_.per_channel});
     TN_TRY(edit, Edit::begin(raw));
     nlohmann::ordered_json done = nlohmann::ordered_json::array(), left = done;
@@ -71,7 +72,8 @@ class Dynamic {
     nlohmann::ordered_json report{{"counts", {{"quantized", done.size()}, {"float", left.size()}}},
                                   {"quantized", done},
                                   {"float", left},
-                                  {"stored", storage.notes()}};
+                                  {"stored", storage.notes()},
+                                  {"weight_bytes", bytes}};
     return sink.write(report.dump());
   }
 
