@@ -10,7 +10,7 @@
 
 #include "tenon/cat.hpp"
 
-#include "services/control_groups.hpp"
+#include "threads/control_groups.hpp"
 
 namespace tenon::host {
 namespace {

@@ -3,7 +3,7 @@
 // How many threads this process may keep busy: the CPUs of its affinity mask, and no more than the
 // quota of its control group and of all above it.
 
-#include "services/control_groups.hpp"
+#include "control_groups.hpp"
 
 namespace tenon::host::team {
 

@@ -17,11 +17,11 @@ TOKENS_PER_FILE = 5100
 ROOMS = {
     "host core": (
         ("host/values", "host/services", "host/graph", "host/registry", "host/session"),
-        7110,
-        53950,
+        7116,
+        53970,
     ),
     "host types": (("host/types",), 550, 4400),
-    "host threads": (("host/threads",), 1411, 7901),
+    "host threads": (("host/threads",), 1445, 8075),
     "host memory": (("host/memory",), 438, 2741),
     "host languages": (("host/languages",), 2450, 21800),
     "host schemas": (("host/schemas",), 553, 4967),
@@ -32,7 +32,7 @@ ROOMS = {
     "host text": (("host/text",), 900, 7500),
     "host report": (("host/report",), 120, 1000),
     "host capi": (("host/capi",), 700, 5100),
-    "sdk": (("sdk",), 5653, 40678),
+    "sdk": (("sdk",), 5800, 41772),
     "sdk backend kit": (("sdk/include/tenon/sdk/backend",), 1885, 15050),
 }
 IN_A_ROOM = {folder for folders, *_ in ROOMS.values() for folder in folders}
