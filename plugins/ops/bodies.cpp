@@ -109,20 +109,23 @@ Type common(const Type& a, const Type& b) {
   return out;
 }
 
+Type type_of(const DLTensor& tensor) {
+  return {dtype_of(tensor), to_vector(shape_of(tensor))};
+}
+
 Status join(const Call& call,
             uint64_t i,
             const std::vector<Tensor>& items,
             int64_t stated_axis,
             bool reverse,
-            Value declared) {
+            const Type& one) {
   if (items.empty()) {
-    Type type = declared.type();
     std::vector<int64_t> shape;
-    for (int64_t dim : type.dims)
+    for (int64_t dim : one.dims)
       shape.push_back(std::max<int64_t>(dim, 0));
     TN_TRY(axis, axis_in(stated_axis, shape.size() + 1, "scan_output_axes"));
     shape.insert(shape.begin() + axis, 0);
-    return call.out(i, type.dtype, shape).status();
+    return call.out(i, one.dtype, shape).status();
   }
   DLTensor first = items[0].dl();
   TN_TRY(axis, axis_in(stated_axis, static_cast<size_t>(first.ndim) + 1, "scan_output_axes"));

@@ -30,14 +30,16 @@ std::vector<Type> repeated_types(Graph body,
                                  const std::vector<Type>& given,
                                  uint64_t first,
                                  uint64_t n_states);
-// Output i: what scan outputs collect, one per iteration, joined along a new axis. declared: the
-// body's output, whose type an empty result has.
+// Of dense memory.
+Type type_of(const DLTensor& tensor);
+// Output i: what scan outputs collect, one per iteration, joined along a new axis. one: the
+// type of what an iteration gives, of which an empty result has none; unknown sizes are 0.
 Status join(const Call& call,
             uint64_t i,
             const std::vector<Tensor>& items,
             int64_t axis,
             bool reverse,
-            Value declared);
+            const Type& one);
 
 // A body in the making: build(edit) adds inputs, nodes and outputs.
 template <class Build>

@@ -51,9 +51,7 @@ Status loop_shape(EditView edit, Node node) {
     given.push_back(node.input(i).type());
   const std::vector<Type> types = repeated_types(body, given, 1, n_states);
   for (uint64_t i = 0; i < node.n_outputs(); ++i) {
-    // What no step gives has the shape that the body states.
-    const bool is_given = i < n_states || (steps && *steps > 0);
-    const Type type = is_given ? types[i + 1] : results[i + 1].type();
+    const Type& type = types[i + 1];
     if (i < n_states) {
       TN_CHECK(set_output(edit, node, i, common(node.input(i + 2).type(), type)));
     } else if (type.ranked) {
@@ -101,9 +99,15 @@ Status loop_ref(const Call& call) {
   }
   for (size_t s = 0; s < n_states; ++s)
     TN_CHECK(copy_out(call, s, states[s]));
-  std::vector<Value> declared = graph_of(call.node(), "body").outputs();
+  std::vector<Type> types(1 + n_out);
+  if (!scans.empty() && scans[0].empty()) {  // no iteration says what it would have given
+    std::vector<Type> given;
+    for (size_t i = 2; i < call.n_in(); ++i)
+      given.push_back(type_of(call.in(i)));
+    types = repeated_types(graph_of(call.node(), "body"), given, 1, n_states);
+  }
   for (size_t s = 0; s < scans.size(); ++s)
-    TN_CHECK(join(call, n_states + s, scans[s], 0, false, declared[1 + n_states + s]));
+    TN_CHECK(join(call, n_states + s, scans[s], 0, false, types[1 + n_states + s]));
   return {};
 }
 
