@@ -268,8 +268,7 @@ Status give_none(const Call& call, const Slices& slices, size_t n_states, uint64
     given.push_back(std::move(type));
   for (uint64_t c = call.n_in() - captures; c < call.n_in(); ++c)
     given.push_back(type_of(call.in(c)));
-  const std::vector<Type> types =
-      repeated_types(graph_of(call.node(), "body"), given, 0, n_states);
+  const std::vector<Type> types = repeated_types(graph_of(call.node(), "body"), given, 0, n_states);
   const std::vector<int64_t> axes = call.node().attr_ints("scan_output_axes");
   for (size_t i = n_states; i < call.node().n_outputs(); ++i)
     TN_CHECK(join(call, i, {}, at_or(axes, i - n_states, 0), false, types[i]));

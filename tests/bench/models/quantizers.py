@@ -6,7 +6,7 @@
 
 Everyone has the same samples to quantize with and is judged on others, of which nobody has seen
 any: signal to noise, decisions that stay the float model's, and the task's own figure. ONNX Runtime
-runs every file without its optimisations, so that what counts is what the file says. One process
+runs every file without its optimizations, so that what counts is what the file says. One process
 for each quantizer (quantize_one.py), in --python, which has to have the peers. With
 `--with tenon_search,nncf_control --min-snr DB` both search for layers to leave in float.
 """

@@ -166,7 +166,10 @@ def test_what_is_no_number_is_refused(bad):
 @pytest.mark.parametrize(
     "dtype, given",
     [
-        *[("int64", bad) for bad in ([0.9, 2.0], 4.5, None, "4", ["1"], [2**63], {}, [[1], [2, 3]])],
+        *[
+            ("int64", bad)
+            for bad in ([0.9, 2.0], 4.5, None, "4", ["1"], [2**63], {}, [[1], [2, 3]])
+        ],
         *[("float32", bad) for bad in (None, "4", ["1"], [object()])],
         ("uint8", [300]),
     ],

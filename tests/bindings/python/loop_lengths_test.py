@@ -62,7 +62,8 @@ g (float[L, B] x, float[B] h, float[K, B] old) => (float[B] end, float[L, B] ys,
   all = Concat <axis = 0> (old, ys)
 }"""
 LOOPED = """
-g (int64 n, float[A, B] x, float[K, A, B] old) => (float[A, B] end, float[L, A, B] ys, float[M, A, B] all) {
+g (int64 n, float[A, B] x, float[K, A, B] old)
+  => (float[A, B] end, float[L, A, B] ys, float[M, A, B] all) {
   go = Constant <value = bool {1}> ()
   end, ys = Loop <body = step (int64 i, bool c, float[P, Q] s)
       => (bool more, float[P, Q] next, float[P, Q] y) {
@@ -87,5 +88,7 @@ def test_what_no_step_gives_has_the_sizes_that_a_step_would_give(tmp_path, backe
         kept.append(kept[-1] * start if looped else kept[-1] + x[step])
     ys = -np.array(kept[1:], "f").reshape(steps, *shape)
     plan = tn.load(str(tmp_path / "m.onnx")).compile(backend=backend)
-    for got, wanted in zip(plan.run(feeds | {"old": old}), [kept[-1], ys, np.concatenate([old, ys])]):
+    for got, wanted in zip(
+        plan.run(feeds | {"old": old}), [kept[-1], ys, np.concatenate([old, ys])]
+    ):
         np.testing.assert_array_equal(got, wanted, strict=True)

@@ -52,19 +52,18 @@ Result<Stored> stored(EditView edit, Value constant, uint32_t dtype, Random& ran
     scale_at(i) = std::max(scale_at(i), std::fabs(from[i]) / most);
   std::vector<int64_t> integers;
   for (int64_t i = 0; i < type.elements(); ++i)
-    integers.push_back(std::lround(from[i] / scale_at(i)) +
-                       (dtype == TN_U8 ? kZeroOfUnsigned : 0));
+    integers.push_back(std::lround(from[i] / scale_at(i)) + (dtype == TN_U8 ? kZeroOfUnsigned : 0));
   TN_TRY(held, constant_of(edit, dtype, type, integers));
-  TN_TRY(factors, edit.constant<float>(
-                      TN_F32, by_axis ? std::vector<int64_t>{n_scales} : std::vector<int64_t>{},
-                      scales));
+  TN_TRY(factors,
+         edit.constant<float>(
+             TN_F32, by_axis ? std::vector<int64_t>{n_scales} : std::vector<int64_t>{}, scales));
   std::vector<Value> inputs = {held, factors};
   if (dtype == TN_U8) {
     TN_TRY(zero, edit.constant<uint8_t>(TN_U8, {}, {kZeroOfUnsigned}));
     inputs.push_back(zero);
   }
-  TN_TRY(back, edit.op("DequantizeLinear", inputs,
-                       {{"axis", static_cast<int64_t>(by_axis ? axis : 0)}}));
+  TN_TRY(back,
+         edit.op("DequantizeLinear", inputs, {{"axis", static_cast<int64_t>(by_axis ? axis : 0)}}));
   return Stored{back, scales};
 }
 
