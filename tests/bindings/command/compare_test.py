@@ -61,7 +61,7 @@ def test_nothing_compared_is_a_failure(tmp_path: Path) -> None:
         changed.graph.node[0].output[0] = changed.graph.node[1].input[0] = f"r{i}"
         onnx.save(changed, path)
 
-    failed(compared(tmp_path, *paths), 3, "no value could be compared")
+    failed(compared(tmp_path, *paths), 1, "no value could be compared")
 
 
 def test_sequences_are_left_out(tmp_path: Path) -> None:
