@@ -71,6 +71,6 @@ both("op", function(a) return tn.op("Add", { a, a }) end, { -3, 0, 5 }, v)
 both("op without its second input", function(a) return tn.op("Clip", { a, nil, tn.tensor(1) }) end, { -1.5, 0, 1 }, v)
 both("op without its second input, as false", function(a) return tn.op("Clip", { a, false, tn.tensor(1) }) end,
   { -1.5, 0, 1 }, v)
-fails('tn.op("Add", { x, y }, { axis = 0 }, 1); got tensor as argument 3', tn.op, "Add", v, v)
-fails("got tensor as argument 4", tn.op, "Clip", v, nil, tn.tensor(1))
+fails('tn.op("Add", { x, y }, { axis = 0 }, 1); got a tensor as argument 3', tn.op, "Add", v, v)
+fails("got a tensor as argument 4", tn.op, "Clip", v, nil, tn.tensor(1))
 fails("op: inputs: expected a list, got the key x", tn.op, "Relu", { x = v })

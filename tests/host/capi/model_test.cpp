@@ -94,7 +94,7 @@ TEST_F(CapiModel, SaysWhyAFileCannotBeRead) {
               HasSubstr("a.vec: expected 'vector N' (component vector.reader)"));
   EXPECT_THAT(load(file("a.xyz", "matrix")).text(), HasSubstr("expected a name with .vec"));
   EXPECT_THAT(load(file("a.vec", "vector 3"), R"({"format": "vektor"})").text(),
-              AllOf(HasSubstr("expected one of com.acme.apart, vector, got 'vektor'"),
+              AllOf(HasSubstr("expected one of com.acme.apart, vector"),
                     HasSubstr("did you mean 'vector'?")));
   EXPECT_THAT(load(file("a.vec", "vector 3"), R"({"format": "com"})").text(),
               HasSubstr("got 'com'"));

@@ -88,8 +88,9 @@ end
 function tn.op(name, inputs, attributes, outputs)
   local is_named = attributes == nil or type(attributes) == "table" and not is_traced(attributes)
   if not is_named or outputs ~= nil and math.type(outputs) ~= "integer" then
+    local got = kind(is_named and outputs or attributes)
     fail("op: expected one list of inputs, attributes by name and the number of outputs: tn.op(\"", name,
-      "\", { x, y }, { axis = 0 }, 1); got ", kind(is_named and outputs or attributes), " as argument ", is_named and 4 or 3)
+      "\", { x, y }, { axis = 0 }, 1); got a ", got == "traced" and "tensor" or got, " as argument ", is_named and 4 or 3)
   end
   local domain, kind_of = name:match("^(.*)%.([^.]*)$")
   local list = type(inputs) == "table" and not is_traced(inputs) and inputs or { inputs }
