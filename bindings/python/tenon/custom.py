@@ -11,7 +11,7 @@ from typing import Any
 from . import tree
 from .arrays import zeros_like
 from .autodiff import FLOATS
-from .eager import anywhere, is_array
+from .eager import anywhere_anew, is_array
 from .errors import AlreadyExists, ArgumentError, TenonError
 from .model import Model
 from .trace import Trace, Value, as_value, cast, current, users_line
@@ -70,7 +70,7 @@ def checkpoint(f: Function, /) -> Function:
         made = _called(label, kinds, body, _recomputed(body), given)
         return tree.unflatten(shape_of_results, made)
 
-    return anywhere(inline)
+    return anywhere_anew(inline)
 
 
 def _calls(trace: Trace) -> int:
@@ -127,7 +127,7 @@ class custom_vjp:  # noqa: N801, a function that reads like a decorator
     def __call__(self, *args: Any) -> Any:
         if self._rule is None:
             raise ArgumentError(f"{users_line()}: {self._name}: expected a gradient; use defvjp")
-        return anywhere(self._call)(*args)
+        return anywhere_anew(self._call)(*args)
 
     def _call(self, *args: Any) -> Any:
         given = [current().lift(as_value(leaf)) for leaf in tree.flatten(args)[0]]
@@ -171,10 +171,11 @@ class custom_vjp:  # noqa: N801, a function that reads like a decorator
             )
         out = []
         for arg, gradient in zip(args, made):
-            leaves = tree.flatten(arg)[0]
-            slopes = [None] * len(leaves) if gradient is None else tree.flatten(gradient)[0]
-            if len(slopes) != len(leaves):
-                raise ArgumentError(f"{self._name}: backward: expected gradients like arguments")
+            leaves, _, structure = tree.flatten(arg)
+            slopes = [None] * len(leaves)
+            if gradient is not None:
+                what = f"{self._name}: backward: gradient"
+                slopes = tree.leaves_like(structure, gradient, what, optional=True)
             out += [self._like(slope, leaf) for slope, leaf in zip(slopes, leaves)]
         return out
 
