@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what each operator takes at each opset from 21 on, from onnx's own schemas.
 
-One row per operator and definition: {type, since, most inputs, ",attr,attr,", type masks}.
+One row per operator and definition: {type, since, most inputs, outputs that it must have,
+",attr,attr,", type masks}.
 Bit t of a mask says that ONNX's element type t is allowed. Masks of the first 8 inputs, then of
 4 outputs.
 """
@@ -53,7 +54,7 @@ def rows():
             all_masks = masks(schema.inputs, INPUTS) + masks(schema.outputs, OUTPUTS)
             most = min(schema.max_input, 1 << 30)
             listed = ", ".join(f"{m:#x}u" for m in all_masks)
-            yield f'    {{"{name}", {since}, {most}, "{attrs}", {{{listed}}}}},'
+            yield f'    {{"{name}", {since}, {most}, {schema.min_output}, "{attrs}", {{{listed}}}}},'
 
 
 def ir_versions():
