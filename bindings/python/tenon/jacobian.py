@@ -71,6 +71,8 @@ def jacrev(f: Function, /, argnums: int | Sequence[int] = 0, **options: Any) -> 
 
     def inline(*args: Any, **named: Any) -> Any:
         function, primals = _chosen(f, args, named, argnums, "jacrev")
+        for leaf in tree.flatten(primals)[0]:
+            _sizes(leaf, "jacrev: argument")
         result, pull = vjp(function, *primals)
         rows = []
         for shape, basis in _basis(result, "jacrev: result"):
