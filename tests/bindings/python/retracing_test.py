@@ -61,6 +61,27 @@ def test_a_changed_array_gives_other_results():
     assert tn.jvp(lambda x: (w * x).sum(), (np.ones(2000),), (np.ones(2000),))[1] == 2001
 
 
+def test_another_gradient_counts_within_one_trace():
+    f = tn.custom_vjp(lambda x: x * 1)
+
+    def both(x):
+        slopes = []
+        for scale in (2.0, 3.0):
+            f.defvjp(lambda x: (x * 1, None), lambda _, g, s=scale: (g * s,))
+            slopes.append(tn.grad(f)(x))
+        return slopes
+
+    assert tn.jit(both)(1.0) == [2.0, 3.0]
+
+
+def test_a_function_that_changes_in_each_step_goes_on():
+    net = Net()
+    call = by_rule(net.loss)
+    for step in range(100):
+        net.w = float(step)
+        assert call(ONES)[0] == step
+
+
 def test_the_pullback_is_that_of_the_function_as_it_was():
     net = Net()
     _, pull = tn.vjp(net.loss, ONES)

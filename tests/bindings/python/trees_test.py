@@ -41,10 +41,10 @@ def test_branches_are_matched_by_key(which):
     def ordered(x):
         return {"a": x, "b": x * 2}
 
-    def turned(x):
+    def reordered(x):
         return {"b": x * 2, "a": x}
 
-    given = tn.cond(np.array(which), ordered, turned, np.ones(2))
+    given = tn.cond(np.array(which), ordered, reordered, np.ones(2))
     same(given, {"a": [1, 1], "b": [2, 2]})
 
 
