@@ -36,7 +36,7 @@ SIZES = {
     "size_t": 8,
     "long double": 16,
 }
-DEFINE = re.compile(r"^#define (\w+) (?!\\)(\S.*)$", re.MULTILINE)
+DEFINE = re.compile(r"^#define (\w+)[ \t]+(?!\\)(\S.*)$", re.MULTILINE)
 NOT_CONSTANTS = {"TN_CALL", "TN_EXPORT", "TENON_API"}
 
 

@@ -61,14 +61,18 @@ Result<FileOptions> read_options(tn_ctx* ctx, std::string_view text) {
   return out;
 }
 
-// Format "onnx" is the component "onnx" or "onnx.<anything>".
+// Format "onnx" is the component "onnx.<anything>" of the plugin "onnx"; others go by their ids.
+std::string_view format_of(const ComponentText& component) {
+  std::string_view id = component.id, first = id.substr(0, id.find('.'));
+  return first == component.plugin ? first : id;
+}
+
 Result<std::string> by_format(tn_ctx* ctx, std::string_view role, std::string_view format) {
   std::vector<std::string_view> formats;
   std::string known;
   for (const ComponentText* one : ctx->session->registry->described(role)) {
-    const std::string& id = one->id;
-    formats.push_back(std::string_view(id).substr(0, id.find('.')));
-    if (id == format || formats.back() == format) return id;
+    formats.push_back(format_of(*one));
+    if (one->id == format || formats.back() == format) return one->id;
     known += cat(known.empty() ? "" : ", ", formats.back());
   }
   return not_found(cat("format: expected one of ", known.empty() ? "(no plugin was found)" : known,

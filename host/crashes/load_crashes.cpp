@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tenon/fnv.hpp"
+
 #include "registry/search_folders.hpp"
 
 namespace tenon::host {
@@ -42,10 +44,7 @@ std::string state_name(const fs::path& plugin) {
   if (stat(plugin.c_str(), &now) != 0) return {};
   std::string text = plugin.string() + '\0' + std::to_string(now.st_size) + '\0' +
                      std::to_string(now.st_mtim.tv_sec) + '.' + std::to_string(now.st_mtim.tv_nsec);
-  uint64_t hash = 14695981039346656037u;  // FNV-1a, 64 bits
-  for (unsigned char c : text)
-    hash = (hash ^ c) * 1099511628211u;
-  return plugin.stem().string() + "-" + std::to_string(hash);
+  return plugin.stem().string() + "-" + std::to_string(fnv1a(text));
 }
 
 fs::path record_of(const fs::path& plugin) {

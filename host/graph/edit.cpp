@@ -178,12 +178,14 @@ Status tn_edit::pair_state(tn_value_id input, tn_value_id output) {
 
 Result<tn_value_id> tn_edit::add_constant(std::string_view name, tn_tensor* tensor) {
   if (!tensor) return invalid(cat("add_constant ", name, ": expected a tensor, got null"));
+  Result<Ref<tn_tensor>> dense = dense_tensor(tensor);  // who reads a graph relies on it
+  if (!dense) return dense.status().in(cat("add_constant ", name));
   tn_value_id* same = name.empty() && shares_integers_ ? integers_like(*tensor) : nullptr;
   if (same && *same) return *same;
   Value value;
   auto shape = tensor->shape();
   value.type = seal(Type(tensor->dtype(), {shape.begin(), shape.end()}));
-  value.constant = Ref<tn_tensor>::share(tensor);
+  value.constant = std::move(*dense);
   std::string_view base = name.empty() ? "constant" : name;
   std::string unique = taken(base) ? free_name(&Tables::value_names, base) : std::string(base);
   tn_value_id id = new_value(unique, std::move(value));

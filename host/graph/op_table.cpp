@@ -263,6 +263,8 @@ Result<std::unique_ptr<OpRow>> read_row(const tn_op& op, tn_ctx* owner, void* se
     Parsed<Expr> expr = Expr::parse(view(row->op.expr));
     if (!expr) return invalid(cat(what, "expr: ", expr.error().text()));
     row->expr = std::move(*expr);
+    if (!(row->op.traits & TN_OP_POINTWISE))
+      return invalid(cat(what, "expr: expected the trait TN_OP_POINTWISE beside it"));
   }
   if (row->axes && !row->axes->is_pointwise()) {
     row->needed.emplace();
@@ -332,17 +334,38 @@ const OpRow* OpTable::find(std::string_view domain, std::string_view type, uint6
   return look(domain, type, version);
 }
 
-const OpRow* OpTable::find(const Tables& graph,
-                           std::string_view domain,
-                           std::string_view type) const {
-  uint64_t version = kNewest;
+namespace {
+
+// The version that the graph's note asks for.
+uint64_t imported_version(const Tables& graph, std::string_view domain) {
+  uint64_t version = OpTable::kNewest;
   for (const NamedAny& note : graph.notes) {
     std::string_view name = note.name;
     if (!name.starts_with(kVersionNote) || name.substr(kVersionNote.size()) != domain) continue;
     tn_any stated = note.value->get();
     if (stated.tag == TN_ANY_I64 && stated.v.i >= 0) version = static_cast<uint64_t>(stated.v.i);
   }
-  return find(domain, type, version);
+  return version;
+}
+
+}  // namespace
+
+const OpRow* OpTable::find(const Tables& graph,
+                           std::string_view domain,
+                           std::string_view type) const {
+  return find(domain, type, imported_version(graph, domain));
+}
+
+std::string OpTable::why_none(const Tables& graph,
+                              std::string_view domain,
+                              std::string_view type) const {
+  if (std::shared_lock lock(mutex_); by_name_.contains({domain, type}))
+    return cat("; the model imports ", domain.empty() ? "ai.onnx" : domain, " ",
+               imported_version(graph, domain), ", rows begin at ",
+               by_name_.at({domain, type}).front()->op.since_version);
+  return cat(
+      "; a plugin that brings this operator's row would make it run on the reference backend",
+      hint(domain.empty() ? std::string(type) : cat(domain, ".", type)));
 }
 
 std::string OpTable::hint(std::string_view name) const {

@@ -101,6 +101,8 @@ class OpTable {
   const OpRow* find(const Tables& graph, std::string_view domain, std::string_view type) const;
   // For messages: " (did you mean 'Relu'?)", or empty when no row has a name like it.
   std::string hint(std::string_view name) const;  // "Relux", "acme.Foo"
+  // For messages: why find() gave none for this graph, behind a semicolon.
+  std::string why_none(const Tables& graph, std::string_view domain, std::string_view type) const;
   uint64_t size() const;
   const OpRow* at(uint64_t i) const;  // sorted by domain, type and version
 

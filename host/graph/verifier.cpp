@@ -48,7 +48,7 @@ Status check_values(const Checked& c) {  // V2
 Status check_arities(const Checked& c) {  // V3
   for (tn_node_id id : c.t.order) {
     const Node& node = *c.t.nodes.find(id);
-    const OpRow* row = c.ops.find(node.domain, node.type);
+    const OpRow* row = c.ops.find(c.t, node.domain, node.type);
     if (!row || c.t.function(node.domain, node.type)) continue;
     if (Status wrong = check_arity(*row, node); !wrong.ok())
       return {TN_INVALID_ARGUMENT, node_text(node), "host", std::move(wrong)};
@@ -76,7 +76,7 @@ Status check_node_attributes(const OpRow& row, const Node& node) {
 Status check_attributes(const Checked& c) {  // V4
   for (tn_node_id id : c.t.order) {
     const Node& node = *c.t.nodes.find(id);
-    const OpRow* row = c.ops.find(node.domain, node.type);
+    const OpRow* row = c.ops.find(c.t, node.domain, node.type);
     if (row && !c.t.function(node.domain, node.type)) TN_CHECK(check_node_attributes(*row, node));
   }
   return {};

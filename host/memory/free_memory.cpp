@@ -10,6 +10,8 @@
 
 #include "tenon/cat.hpp"
 
+#include "threads/control_groups.hpp"
+
 namespace tenon::host {
 namespace {
 
@@ -38,16 +40,23 @@ std::optional<uint64_t> sum_in(const std::string& path,
 // What a version of control groups calls its files. What files were read into memory can be
 // dropped again, though it counts as used.
 struct Naming {
-  std::string_view mounted, limit, used, swap_limit, swap_used, inactive, active;
+  std::string_view limit, used, swap_limit, swap_used, inactive, active;
   bool swap_includes_memory;
 };
-constexpr Naming kFirst{"/sys/fs/cgroup/memory",       "memory.limit_in_bytes",
-                        "memory.usage_in_bytes",       "memory.memsw.limit_in_bytes",
-                        "memory.memsw.usage_in_bytes", "total_inactive_file",
-                        "total_active_file",           true};
-constexpr Naming kSecond{
-    "/sys/fs/cgroup",      "memory.max",    "memory.current", "memory.swap.max",
-    "memory.swap.current", "inactive_file", "active_file",    false};
+constexpr Naming kFirst{"memory.limit_in_bytes",
+                        "memory.usage_in_bytes",
+                        "memory.memsw.limit_in_bytes",
+                        "memory.memsw.usage_in_bytes",
+                        "total_inactive_file",
+                        "total_active_file",
+                        true};
+constexpr Naming kSecond{"memory.max",
+                         "memory.current",
+                         "memory.swap.max",
+                         "memory.swap.current",
+                         "inactive_file",
+                         "active_file",
+                         false};
 
 uint64_t less(uint64_t whole, uint64_t part) {
   return whole - std::min(whole, part);
@@ -72,21 +81,6 @@ void lower(std::optional<FreeMemory>& least, std::optional<uint64_t> bytes, std:
   if (bytes && (!least || *bytes < least->bytes)) least = {*bytes, std::move(where)};
 }
 
-// By what a group and those around it leave.
-void lower_by_group(std::optional<FreeMemory>& least,
-                    const std::string& root,
-                    const Naming& names,
-                    std::string group,
-                    uint64_t swap) {
-  for (;;) {
-    const std::string folder = root + std::string(names.mounted) + group + "/";
-    lower(least, left_of(folder, names, swap), "in control group " + (group.empty() ? "/" : group));
-    size_t slash = group.rfind('/');
-    if (slash == std::string::npos) return;
-    group.resize(slash);
-  }
-}
-
 bool is_checked() {
   const char* check = std::getenv("TENON_MEMORY_CHECK");
   return !check || std::string_view(check) != "off";
@@ -100,17 +94,11 @@ std::optional<FreeMemory> free_memory(const std::string& root) {
   const uint64_t swap = sum_in(machine, {"SwapFree:"}).value_or(0) * 1024;
   std::optional<FreeMemory> least;
   if (available) lower(least, *available * 1024 + swap, "on this machine");
-  std::ifstream groups(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {  // number:controllers:path
-    size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    std::string of = "," + line.substr(first + 1, second - first - 1) + ",";
-    bool is_second = of == ",,";
-    if (!is_second && of.find(",memory,") == std::string::npos) continue;
-    std::string group = line.substr(second + 1);
-    if (group == "/") group.clear();
-    lower_by_group(least, root, is_second ? kSecond : kFirst, group, swap);
-  }
+  const ControlGroupFiles files{root + "/proc/self/cgroup", root + "/sys/fs/cgroup"};
+  for_each_group(files, "memory", [&](const ControlGroup& group) {
+    lower(least, left_of(group.folder + "/", group.is_second ? kSecond : kFirst, swap),
+          "in control group " + (group.name.empty() ? "/" : group.name));
+  });
   return least;
 }
 

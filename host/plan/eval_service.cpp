@@ -49,7 +49,10 @@ Status check_inputs(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
       return invalid(cat("input ", i, ": expected a tensor on the CPU or on a device of the plan, ",
                          "got device type ", at.device_type, " id ", at.device_id));
     }
-    if (!is_dense(*in[i])) return invalid(cat("input ", i, ": expected a dense tensor"));
+    if (!is_dense(*in[i]))
+      return invalid(cat("input ", i,
+                         ": expected a dense tensor, got strides; "
+                         "tn_host_tensor.copy makes a dense one"));
   }
   return {};
 }

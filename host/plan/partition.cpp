@@ -14,6 +14,11 @@ std::string op_name(const tn_graph* graph, tn_node_id id) {
   return node.domain.empty() ? node.type : cat(node.domain, ".", node.type);
 }
 
+std::string why_no_row(const Assignment& all, tn_node_id id) {
+  const Node& node = *all.graph->tables->nodes.find(id);
+  return all.graph->ctx->session->ops->why_none(*all.graph->tables, node.domain, node.type);
+}
+
 // Unclaimed control-flow nodes are the host's; for other nodes that is an error.
 Status assign_unclaimed(Assignment& all,
                         const std::vector<std::unique_ptr<BackendUse>>& backends,
@@ -30,13 +35,9 @@ Status assign_unclaimed(Assignment& all,
       why += cat(backends[backend]->id, ": ", reason);
     }
     if (all.backend[i] == kUnclaimed) {
-      return {TN_UNIMPLEMENTED,
-              cat("no backend runs node ", all.name(node), " of operator ",
-                  op_name(all.graph, node), why.empty() ? "" : ": ", why,
-                  row ? ""
-                      : cat("; a plugin that brings this operator's row would make it run on the "
-                            "reference backend",
-                            all.graph->ctx->session->ops->hint(op_name(all.graph, node))))};
+      return {TN_UNIMPLEMENTED, cat("no backend runs node ", all.name(node), " of operator ",
+                                    op_name(all.graph, node), why.empty() ? "" : ": ", why,
+                                    row ? "" : why_no_row(all, node))};
     }
     auto lost = all.lost->lower_bound({all.name(node), 0});
     bool was_lost = lost != all.lost->end() && lost->first.first == all.name(node);

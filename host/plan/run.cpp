@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // One run of a compiled plan: steps in order over the slots of a RunContext.
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include <nlohmann/json.hpp>
 
 #include "plan/plan.hpp"
 #include "plan/result_checks.hpp"
+#include "services/clock.hpp"
 #include "services/trace.hpp"
 #include "values/tensor.hpp"
 #include "values/tensor_layout.hpp"
 
 namespace tenon::host {
 namespace {
-
-uint64_t now_ns() {
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                   std::chrono::steady_clock::now().time_since_epoch())
-                                   .count());
-}
 
 class Run {
  public:
@@ -155,9 +149,10 @@ class Run {
   }
 
   Status ask_user(const Slot& slot, const DLTensor& proto, DLTensor* out) const {
-    DLTensor given{};
-    Status got(user_->get(user_->ctx, static_cast<uint64_t>(slot.output), &proto, &given));
-    if (got.ok()) got = check_given(proto, given);
+    DLTensor asked = proto, given{};
+    asked.device = device_of(slot.space);
+    Status got(user_->get(user_->ctx, static_cast<uint64_t>(slot.output), &asked, &given));
+    if (got.ok()) got = check_given(asked, given);
     if (!got.ok()) {
       int32_t code = got.code();
       return {code, cat(maker_of(c_.graph.get(), slot.name), "output ", slot.name), "host",

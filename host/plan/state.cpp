@@ -157,7 +157,11 @@ tn_status* state_set(tn_plan* plan, tn_str name, const DLTensor* value) {
   return guarded([&]() -> Status {
     TN_TRY(state, find_state(plan, name));
     TN_CHECK(check_tensor(*state, *value));
-    if (state->keeper >= 0) return give_value(plan, *state, state->keeper, *value);
+    if (state->keeper >= 0) {
+      if (is_dense(*value)) return give_value(plan, *state, state->keeper, *value);
+      TN_TRY(dense, copy_tensor(plan->ctx, *value));
+      return give_value(plan, *state, state->keeper, dense->dl);
+    }
     if (!state->now) {
       TN_TRY(now, alloc_tensor(plan->ctx, state->dtype, state->dims));
       state->now = std::move(now);
@@ -171,6 +175,8 @@ tn_status* state_get(tn_plan* plan, tn_str name, DLTensor* out) {
     TN_TRY(state, find_state(plan, name));
     TN_TRY(value, kept_value(plan, *state));
     TN_CHECK(check_tensor(*state, *out));
+    if (!is_dense(*out) || !is_on_cpu(out->device))
+      return invalid(cat("state ", state->name, ": expected dense CPU memory to copy it to"));
     char* to = static_cast<char*>(out->data) + out->byte_offset;
     if (value) return copy_dense(value->dl, to);
     TN_TRY(bytes, dense_bytes(state->dtype, state->dims));

@@ -119,6 +119,18 @@ Status check_table_size(std::string_view what, uint32_t struct_size, size_t leas
               ", a multiple of 8, got ", struct_size, "; set it with sizeof")};
 }
 
+std::string why_no_role(std::string_view role) {
+  if (!role.starts_with("tenon.") || role_of(role)) return {};
+  std::string_view name = role.substr(0, role.find('/') + 1);
+  std::vector<std::string_view> ids;
+  for (const Role& known : kRoles) {
+    if (known.id.starts_with(name))
+      return cat("this host has no role ", role, "; ", known.id, " is the one it has");
+    ids.push_back(known.id);
+  }
+  return cat("this host has no role ", role, did_you_mean(role, ids));
+}
+
 Result<AdoptedTable> AdoptedTable::make(std::string_view role, const void* table) {
   AdoptedTable adopted;
   adopted.role_ = role_of(role) ? role_of(role)->id : std::string_view();

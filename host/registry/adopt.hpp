@@ -62,6 +62,10 @@ class AdoptedTable {
   std::vector<std::string_view> holes_;  // names of the functions that are stubs
 };
 
+// Of a role in Tenon's own namespace that this host does not have: that it has none, and which it
+// has in its place. Else empty.
+std::string why_no_role(std::string_view role);
+
 // The functions of a full-size table by name, those that are NULL too.
 std::vector<std::pair<std::string_view, const void*>> functions_of(std::string_view role,
                                                                    const void* table);

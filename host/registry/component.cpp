@@ -98,6 +98,18 @@ tn_status* for_file(tn_ctx* ctx, tn_str role, tn_str path, const tn_sink* sink) 
   });
 }
 
+// A broken table is refused now, not in use. Its lender is compiled with it: nothing may be
+// missing.
+Status check_lent(std::string_view role, const void* table) {
+  if (std::string why = why_no_role(role); !why.empty()) return {TN_FAILED_PRECONDITION, why};
+  TN_TRY(adopted, AdoptedTable::make(role, table));
+  if (adopted.holes().empty()) return {};
+  return {TN_FAILED_PRECONDITION,
+          cat("table ", role, ": function ", adopted.holes()[0],
+              " is NULL or beyond its struct_size: expected all that the header does not mark "
+              "TN_NULLABLE")};
+}
+
 tn_status* lend(tn_ctx* ctx,
                 tn_str role,
                 tn_str id,
@@ -108,10 +120,11 @@ tn_status* lend(tn_ctx* ctx,
   return guarded_out(out, [&]() -> Result<Ref<tn_component_ref>> {
     if (!table || role.len == 0 || id.len == 0)
       return Status{TN_INVALID_ARGUMENT, "expected a role, an id and the role's table"};
+    TN_CHECK(check_lent(view(role), table));
     tn_component_ref::Lent lent{std::string(view(role)), std::string(view(id)), table, nullptr};
     auto made = Ref<tn_component_ref>::take(new tn_component_ref(ctx, std::move(lent), self));
-    TN_CHECK(made->interface(view(role)).status());  // a broken table is refused now, not in use
-    made->destroy_with(destroy);                     // after a failure self stays the caller's
+    TN_CHECK(made->interface(view(role)).status());
+    made->destroy_with(destroy);  // after a failure self stays the caller's
     return made;
   });
 }

@@ -149,9 +149,11 @@ Result<PluginText> parse_description(std::string_view section) {
   }
   if (!found || plugin.id.empty())
     return bad("the description lacks a TENON-PLUGIN-1 record with an id");
-  for (const ComponentText& c : plugin.components)
+  for (ComponentText& c : plugin.components) {
     if (c.role.empty() || c.id.empty())
       return bad("a TENON-COMPONENT-1 record has no role or no id");
+    c.plugin = plugin.id;
+  }
   // The linker's order of records follows the order of compilation: lists and messages must not.
   std::ranges::sort(plugin.components, {},
                     [](const ComponentText& c) { return std::tie(c.role, c.id); });

@@ -13,6 +13,7 @@
 namespace tenon::host {
 
 struct ComponentText {
+  std::string plugin;  // the id of the one that brings it
   std::string role;
   std::string id;
   std::string version;

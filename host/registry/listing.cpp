@@ -58,6 +58,28 @@ Result<std::string> Registry::for_file(std::string_view role, std::string_view p
                        known.empty() ? "(no plugin was found)" : known));
 }
 
+std::vector<std::string> Registry::remarks(const Candidate& c) const {
+  std::vector<std::string> out;
+  for (const ComponentText& t : c.text.components) {
+    if (std::string why = why_no_role(t.role); !why.empty())
+      out.push_back(cat("component ", t.id, ": ", why));
+    bool is_behind = false;  // `c` in the order of preference
+    for (const Candidate& other : candidates_) {
+      is_behind = is_behind || &other == &c;
+      bool is_rival = &other != &c && usable(c) && usable(other) && t.role != kOperatorsRole &&
+                      other.text.find(t.role, t.id);
+      if (is_rival && is_behind)
+        out.push_back(cat("component ", t.id, " of role ", t.role,
+                          " is used in place of that of plugin ", other.text.id, " (",
+                          other.file.string(), ")"));
+      else if (is_rival)
+        out.push_back(cat("component ", t.id, " of role ", t.role, " is not used: that of plugin ",
+                          other.text.id, " (", other.file.string(), ") comes first"));
+    }
+  }
+  return out;
+}
+
 std::string Registry::why_not(const Candidate& c) {
   if (!c.refused.empty()) return c.refused;
   return c.shadowed_by.empty() ? "" : cat(c.shadowed_by, " brings the same plugin and comes first");

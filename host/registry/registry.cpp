@@ -12,7 +12,6 @@ namespace tenon::host {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view kOps = "tenon.ops/1";
 constexpr size_t kLeastOp = offsetof(tn_op, sample) + sizeof(void*);
 constexpr uint64_t kMostRows = 65536;
 
@@ -79,6 +78,7 @@ void Registry::scan() {
 Status Registry::load(std::string_view path_or_id) {
   std::lock_guard hold(lock_);
   scan();
+  if (path_or_id.empty()) return invalid("plugin: expected a path or an id, got ''");
   bool is_path = path_or_id.find('/') != std::string_view::npos;
   std::error_code failed;
   fs::path path = is_path ? fs::absolute(path_or_id, failed) : fs::path();
@@ -121,8 +121,14 @@ Status Registry::load(Candidate& c) {
   rooms().crashes.forget(c.crashes);  // it did not crash this time
   c.loading = false;
   for (size_t i = 0; failed.ok() && i < c.plugin->components.size(); ++i)
-    if (view(c.plugin->components[i].role) == kOps) failed = add_rows(c, c.plugin->components[i]);
-  if (failed.ok()) return {};
+    if (view(c.plugin->components[i].role) == kOperatorsRole)
+      failed = add_rows(c, c.plugin->components[i]);
+  if (failed.ok()) {
+    for (const std::string& remark : remarks(c))
+      log_service()->write(session_->own, TN_LOG_WARNING,
+                           str(cat("plugin ", c.text.id, ": ", remark)));
+    return {};
+  }
   take_back(c);
   c.refused = failed.text();
   return std::move(failed).in(what);
@@ -168,6 +174,9 @@ Status Registry::no_component(std::string_view role, std::string_view id) {
   std::vector<std::string_view> names;
   for (const Candidate& c : candidates_) {
     for (const ComponentText& t : c.text.components) {
+      std::string why = t.id == id ? why_no_role(t.role) : "";
+      if (!why.empty())
+        return not_found(cat(message, ": plugin ", c.file.string(), " brings one, but ", why));
       if (t.role != role) continue;
       names.push_back(t.id);
       if (t.id != id) continue;
@@ -201,7 +210,7 @@ Result<Registry::Found> Registry::find(std::string_view role, std::string_view i
 void Registry::load_operator(std::string_view domain, std::string_view type, uint64_t version) {
   std::lock_guard hold(lock_);
   scan();
-  auto brings_rows = [](const ComponentText& t) { return t.role == kOps; };
+  auto brings_rows = [](const ComponentText& t) { return t.role == kOperatorsRole; };
   for (bool builtin : {true, false}) {
     for (Candidate& c : candidates_) {
       if (!usable(c) || c.plugin || c.loading || builtin != (source(c) == "built-in")) continue;
@@ -213,7 +222,7 @@ void Registry::load_operator(std::string_view domain, std::string_view type, uin
         return;
     }
   }
-  warn_of_quarantine(kOps);
+  warn_of_quarantine(kOperatorsRole);
 }
 
 }  // namespace tenon::host

@@ -20,6 +20,9 @@
 
 namespace tenon::host {
 
+// Rows of operators: all are used, whoever brings them.
+inline constexpr std::string_view kOperatorsRole = "tenon.ops/1";
+
 class Registry {
  public:
   Registry(Session* session, RegistryConfig config);
@@ -69,6 +72,8 @@ class Registry {
   }
 
   static std::string why_not(const Candidate& c);
+  // Of its components: which have a role that is not there, or one of another plugin's id.
+  std::vector<std::string> remarks(const Candidate& c) const;
 
   void scan();
   void warn_of_quarantine(std::string_view role);

@@ -53,8 +53,10 @@ std::string Registry::list_plugins() {
   Json all = Json::array();
   for (const Candidate& c : candidates_) {
     Json components = Json::array();
-    for (const ComponentText& t : c.text.components)
+    for (const ComponentText& t : c.text.components) {
       components.push_back(component_json(t));
+      components.back()["why"] = why_no_role(t.role);
+    }
     all.push_back({{"id", c.text.id},
                    {"version", c.text.version},
                    {"name", c.text.name},
@@ -85,7 +87,8 @@ std::string Registry::doctor() {
                        {"plugin", c.text.id},
                        {"usable", usable(c)},
                        {"loaded", c.plugin != nullptr},
-                       {"why", why_not(c)}});
+                       {"why", why_not(c)},
+                       {"remarks", remarks(c)}});
     }
     if (i == folders_.size() && files.empty()) continue;
     std::string why = i < folders_.size() ? folders_[i].ignored : "";

@@ -2,7 +2,6 @@
 #include "schemas/option_schema.hpp"
 
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <optional>
 
@@ -25,12 +24,6 @@ struct OptionType {
 const OptionType* find_type(std::string_view name);
 std::string expected_text(const Json& schema);
 std::optional<Any> take_value(const Json& schema, const tn_any& value);
-
-std::string number_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.12g", value);
-  return text;
-}
 
 // The limits of a number; the ends belong to it unless they are exclusive.
 struct Range {

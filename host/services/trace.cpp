@@ -4,20 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include "services/boundary.hpp"
+#include "services/clock.hpp"
 #include "services/rooms.hpp"
 #include "services/session.hpp"
 
 namespace tenon::host {
-namespace {
-
-int64_t clock_ns() {
-  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-}
-
-}  // namespace
 
 int64_t TraceHub::now() const {
-  return clock_ns() - origin_ns_.load(std::memory_order_relaxed);
+  return static_cast<int64_t>(now_ns()) - origin_ns_.load(std::memory_order_relaxed);
 }
 
 TraceHub::Track& TraceHub::track() {
@@ -53,7 +47,7 @@ void TraceHub::start() {
     std::lock_guard hold(track->mutex);
     track->clear();
   }
-  origin_ns_ = clock_ns();
+  origin_ns_ = static_cast<int64_t>(now_ns());
   on_ = true;
 }
 

@@ -4,7 +4,6 @@
 // chrome://tracing and Perfetto read. Costs one atomic load while it is off.
 
 #include <atomic>
-#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
-#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -33,26 +32,6 @@ double quota_of_v1(const std::string& folder) {
   return quota <= 0 || period <= 0 ? kNoQuota : quota / period;
 }
 
-// The least over the group and all above it. The root itself is asked too: in a container the
-// group's path is often outside of what is mounted, and the root is the group.
-double least_quota(const std::string& root,
-                   std::string path,
-                   double (*quota_of)(const std::string&)) {
-  double least = quota_of(root);
-  while (path.size() > 1) {
-    least = std::min(least, quota_of(root + path));
-    path.resize(path.rfind('/'));
-  }
-  return least;
-}
-
-bool names_controller(const std::string& controllers, const std::string& name) {
-  std::istringstream words(controllers);
-  for (std::string word; std::getline(words, word, ',');)
-    if (word == name) return true;
-  return false;
-}
-
 int affinity_cpus() {
   // A mask has as many bits as the kernel was built for: ask with more until it fits.
   for (size_t cpus = 1024; cpus <= (size_t{1} << 20); cpus *= 2) {
@@ -67,21 +46,11 @@ int affinity_cpus() {
 }  // namespace
 
 double quota_cpus(const ControlGroupFiles& files) {
-  // Lines "hierarchy:controllers:path"; that of v2 is "0::path".
-  std::ifstream lines(files.of_process);
   double least = kNoQuota;
-  for (std::string line; std::getline(lines, line);) {
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string path = line.substr(second + 1);
-    if (controllers.empty()) {
-      least = std::min(least, least_quota(files.root, path, quota_of_v2));
-    } else if (names_controller(controllers, "cpu")) {
-      least = std::min(least, least_quota(files.root + "/cpu", path, quota_of_v1));
-    }
-  }
+  for_each_group(files, "cpu", [&](const ControlGroup& group) {
+    auto* quota_of = group.is_second ? quota_of_v2 : quota_of_v1;
+    least = std::min(least, quota_of(group.folder));
+  });
   return least;
 }
 

@@ -3,15 +3,9 @@
 // How many threads this process may keep busy: the CPUs of its affinity mask, and no more than the
 // quota of its control group and of all above it.
 
-#include <string>
+#include "control_groups.hpp"
 
 namespace tenon::host::team {
-
-// Where the kernel describes control groups; tests write such folders themselves.
-struct ControlGroupFiles {
-  std::string of_process = "/proc/self/cgroup";
-  std::string root = "/sys/fs/cgroup";
-};
 
 // CPUs that the quotas leave, in fractions; infinity without any.
 double quota_cpus(const ControlGroupFiles& files);

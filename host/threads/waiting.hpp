@@ -11,16 +11,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "services/clock.hpp"
+
 namespace tenon::host::team {
 
 inline uint64_t read_clock(clockid_t clock) {
   timespec now{};
   clock_gettime(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
-inline uint64_t now_ns() {
-  return read_clock(CLOCK_MONOTONIC);
 }
 
 // What this thread has run so far. A call into the kernel, 0.3 us.

@@ -50,12 +50,6 @@ std::vector<T> list_of(const tn_any& value) {
   return value.len ? std::vector<T>(first, first + value.len) : std::vector<T>();
 }
 
-std::string number_text(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.12g", value);
-  return text;
-}
-
 template <class T, class Print>
 std::string list_text(const tn_any& value, Print print) {
   std::string text = "[";
@@ -75,6 +69,12 @@ std::string quoted(tn_str text) {
 }
 
 }  // namespace
+
+std::string number_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.12g", value);
+  return text;
+}
 
 Any::Any(tn_any value, Storage storage) : value_(value), storage_(std::move(storage)) {
   if (const auto* items = std::get_if<std::vector<std::string>>(&storage_))
@@ -125,11 +125,14 @@ Result<Any> Any::copy_of(const tn_any& value) {
     }
     case TN_ANY_BOOL:
       return boolean(value.v.i != 0);
+    case TN_ANY_TENSOR: {
+      TN_TRY(dense, dense_tensor(static_cast<tn_tensor*>(const_cast<void*>(value.v.p))));
+      return Any({TN_ANY_TENSOR, 0, 1, {.p = dense.release()}});
+    }
     case TN_ANY_NONE:
     case TN_ANY_I64:
     case TN_ANY_F64:
     case TN_ANY_DTYPE:
-    case TN_ANY_TENSOR:
     case TN_ANY_GRAPH:
     case TN_ANY_COMPONENT:
       count_object(value, true);

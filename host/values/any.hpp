@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A tn_any that owns what it points at: texts and lists are copied, tensors, graphs and components
-// are retained. For options, attributes and notes.
+// are retained. Tensors are dense: of others it keeps a copy. For options, attributes and notes.
 
 #include <string>
 #include <string_view>
@@ -50,6 +50,8 @@ class Any {
   std::vector<tn_str> views_;  // of the texts
 };
 
+// For messages: "1.5", and not each of the digits that a double has.
+std::string number_text(double value);
 // "1.5", "'abc'", "[1, 2]", "a tensor": for messages.
 std::string any_text(const tn_any& value);
 

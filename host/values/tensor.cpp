@@ -80,6 +80,11 @@ Result<Ref<tn_tensor>> copy_tensor(tn_ctx* owner, const DLTensor& src) {
   return std::move(tensor);
 }
 
+Result<Ref<tn_tensor>> dense_tensor(tn_tensor* tensor) {
+  if (tensor->dense) return Ref<tn_tensor>::share(tensor);
+  return copy_tensor(tensor->owner, tensor->dl);
+}
+
 Result<Ref<tn_tensor>> import_tensor(tn_ctx* owner, DLManagedTensorVersioned* managed) {
   if (!managed) return invalid("from_dlpack: expected a managed tensor, got NULL");
   DLPackVersion version = managed->version;

@@ -58,6 +58,8 @@ Result<Ref<tn_tensor>> copy_tensor(tn_ctx* owner, const DLTensor& src);
 Result<Ref<tn_tensor>> import_tensor(tn_ctx* owner, DLManagedTensorVersioned* managed);
 Result<Ref<tn_tensor>> map_tensor(
     tn_ctx* owner, tn_blob* blob, uint64_t offset, uint32_t dtype, std::span<const int64_t> dims);
+// The tensor itself where it lies dense, else a dense copy.
+Result<Ref<tn_tensor>> dense_tensor(tn_tensor* tensor);
 Result<DLManagedTensorVersioned*> export_tensor(tn_tensor* tensor);
 
 // Copies elements of any strides into dense memory of the right size.

@@ -94,7 +94,7 @@ Result<uint64_t> check_tensor(const DLTensor& tensor) {
 
 Status copy_dense(const DLTensor& src, void* dst) {
   TN_TRY(bytes, check_tensor(src));
-  if (src.device.device_type != kDLCPU && src.device.device_type != kDLCUDAHost)
+  if (!is_on_cpu(src.device))
     return Status(TN_UNIMPLEMENTED, cat("tensor: expected CPU memory (device 1), got device ",
                                         src.device.device_type));
   const char* from = static_cast<const char*>(src.data) + src.byte_offset;

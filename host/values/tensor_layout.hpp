@@ -18,6 +18,9 @@ inline std::span<const int64_t> dims_of(const DLTensor& tensor) {
 }
 // Row-major; the sizes must have passed element_count().
 std::vector<int64_t> dense_strides(std::span<const int64_t> dims);
+inline bool is_on_cpu(DLDevice device) {
+  return device.device_type == kDLCPU || device.device_type == kDLCUDAHost;
+}
 // 0 <= ndim <= kMaxRank, and a shape where there is a rank.
 Status check_rank(const DLTensor& tensor);
 // Known type, sizes that fit.

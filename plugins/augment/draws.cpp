@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tenon/sdk/services.hpp"
+#include "tenon/sdk/splitmix.hpp"
 
 namespace tenon::augment {
 namespace {
@@ -21,10 +22,7 @@ uint64_t normals_of(uint64_t position) {
 }  // namespace
 
 uint64_t mixed(uint64_t seed, uint64_t number) {
-  uint64_t z = seed + (number + 1) * 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
+  return splitmix64(seed + number * kSplitmixStep);
 }
 
 double Draws::uniform() {

@@ -9,7 +9,7 @@
 
 namespace tenon::augment {
 
-// Seeds that differ for another number, however close both are (splitmix64, Steele et al. 2014).
+// Seeds that differ for another number, however close both are (splitmix64).
 uint64_t mixed(uint64_t seed, uint64_t number);
 
 class Draws {

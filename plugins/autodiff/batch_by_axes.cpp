@@ -37,8 +37,9 @@ class Front {
   const tn_axes_label& label() const { return axes_.labels[label_]; }
   // Whether input i stands for all examples, and has to stand there for each.
   bool is_repeated(uint32_t i) const { return repeated_.count(i) > 0; }
-  // How many axes the batch of an operand has, given its rank.
+  // How many axes the batch of an operand has, given its rank: none where it has no batch.
   size_t batch_length(uint32_t operand, size_t rank) const {
+    if (!has_label(axes_.operands[operand])) return 0;
     size_t others = axes_.operands[operand].n_dims - 1;
     return rank >= others ? rank - others : 0;
   }

@@ -100,12 +100,6 @@ Result<JointBranch> joint_branch(Gradients& g, Graph branch) {
   return out;
 }
 
-Result<OwnedGraph> copy_of(const OwnedGraph& graph) {
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->clone(graph.get(), &raw));
-  return OwnedGraph::take(raw);
-}
-
 Status remove_outputs(const Edit& edit, size_t from, size_t to) {
   for (size_t i = to; i-- > from;)
     TN_CHECK(services.edit->remove_output(edit.raw, i));
@@ -127,7 +121,7 @@ Status add_zeros(const Edit& edit, const std::vector<Type>& types) {
 Result<OwnedGraph> forward_of(const JointBranch& joint,
                               const std::vector<Type>& before,
                               const std::vector<Type>& behind) {
-  TN_TRY(graph, copy_of(joint.graph));
+  TN_TRY(graph, OwnedGraph::copy_of(joint.graph.get()));
   TN_TRY(edit, Edit::begin(graph.get()));
   std::vector<Value> outputs = edit.graph().outputs();
   TN_CHECK(remove_outputs(edit, joint.n_results, outputs.size()));
@@ -146,7 +140,7 @@ Result<OwnedGraph> forward_of(const JointBranch& joint,
 Result<OwnedGraph> backward_of(const JointBranch& joint,
                                const std::vector<Type>& before,
                                const std::vector<Type>& behind) {
-  TN_TRY(graph, copy_of(joint.graph));
+  TN_TRY(graph, OwnedGraph::copy_of(joint.graph.get()));
   TN_TRY(edit, Edit::begin(graph.get()));
   auto take = [&](const std::vector<Type>& types) -> Status {
     for (const Type& type : types)

@@ -274,11 +274,9 @@ class Walk {
       return s.from != Scanned::kOuter && (s.is_walked || s.is_read_behind);
     };
     if (std::none_of(scanned_.begin(), scanned_.end(), is_kept)) return {};
-    tn_graph* raw = nullptr;
-    TN_CHECK(services.graph->clone(body_.raw, &raw));
-    OwnedGraph body = OwnedGraph::take(raw);
+    TN_TRY(body, OwnedGraph::copy_of(body_.raw));
     size_t n_outputs = body_.outputs().size() - parts_.n_results, n_more = 0;
-    TN_TRY(edit, Edit::begin(raw));
+    TN_TRY(edit, Edit::begin(body.get()));
     for (const Scanned& s : scanned_) {
       if (!is_kept(s)) continue;
       size_t at = s.from == Scanned::kIndex ? 0 : state_input(s.state);
@@ -292,7 +290,7 @@ class Walk {
     std::vector<Attr> attrs;
     std::vector<int64_t> axes = node().attr_ints("scan_output_axes"),
                          ways = node().attr_ints("scan_output_directions");
-    attrs.emplace_back("body", any_graph(raw));
+    attrs.emplace_back("body", any_graph(body.get()));
     for (std::vector<int64_t>* list : {&axes, &ways}) {
       list->resize(n_outputs - parts_.n_states);
       list->resize(n_outputs - parts_.n_states + n_more);

@@ -154,7 +154,6 @@ Status drop_dead_nodes(const EditView& edit,
   for (Node node : nodes_behind(needed))
     live.insert(node.id);
   std::vector<Node> dead;
-  std::vector<Value> ends;
   for (Node node : all)
     if (!live.count(node.id)) dead.push_back(node);
   // Any order will do: commit looks at the whole.

@@ -40,15 +40,13 @@ bool is_fixed(Node node) {
 Result<OwnedGraph> on_copy(const tn_graph* graph,
                            Sizes sizes,
                            const std::function<Status(Recomputation&)>& use) {
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->clone(graph, &raw));
-  OwnedGraph copy = OwnedGraph::take(raw);
-  TN_TRY(edit, Edit::begin(raw));
+  TN_TRY(copy, OwnedGraph::copy_of(graph));
+  TN_TRY(edit, Edit::begin(copy.get()));
   TN_TRY(joint, Joint::of(edit.graph()));
   Recomputation made(edit, std::move(joint), sizes);
   TN_CHECK(use(made));
   TN_CHECK(edit.commit());
-  return copy;
+  return std::move(copy);
 }
 
 Recomputation::Recomputation(const EditView& edit, Joint joint, Sizes sizes)

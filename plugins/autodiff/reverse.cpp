@@ -28,7 +28,7 @@ std::vector<Value> chosen_outputs(const EditView& edit, const std::vector<uint64
 
 // Takes composite nodes on the way apart until none is left.
 Status expand(const EditView& edit, const Request& request) {
-  for (int round = 0, n = 0;; ++round) {
+  for (int n = 0;;) {
     std::vector<Node> nodes = nodes_behind(chosen_outputs(edit, request.outputs));
     Active active = depending(nodes, request.wrt);
     bool changed = false;
@@ -154,29 +154,6 @@ std::string described(Node node) {
   std::string domain(node.domain());
   return cat("operator ", domain.empty() ? "" : domain + ":", node.type(), " (node ", node.name(),
              ")");
-}
-
-std::vector<Node> nodes_behind(const std::vector<Value>& outputs) {
-  std::vector<Node> order;
-  std::unordered_map<tn_node_id, bool> done;  // false: on the way
-  std::vector<Node> stack;
-  for (Value output : outputs)
-    if (Node node = output.producer()) stack.push_back(node);
-  while (!stack.empty()) {
-    Node node = stack.back();
-    auto [at, fresh] = done.emplace(node.id, false);
-    if (!fresh) {
-      stack.pop_back();
-      if (!at->second) order.push_back(node);
-      at->second = true;
-      continue;
-    }
-    for (Value input : node.inputs()) {
-      Node before = input ? input.producer() : Node{};
-      if (before && !done.count(before.id)) stack.push_back(before);
-    }
-  }
-  return order;
 }
 
 Result<std::vector<Value>> reverse(const EditView& edit, const Request& request) {

@@ -18,9 +18,6 @@ struct Request {
 // rule of their own are replaced by their parts first.
 Result<std::vector<Value>> reverse(const EditView& edit, const Request& request);
 
-// The nodes that outputs need, each after what it needs.
-std::vector<Node> nodes_behind(const std::vector<Value>& outputs);
-
 // Values of float type that depend on wrt, along nodes in order.
 using Active = std::unordered_set<tn_value_id>;
 Active depending(const std::vector<Node>& nodes, const std::vector<Value>& wrt);

@@ -38,10 +38,8 @@ class Slopes {
 
   // One for each read; fails where an operator on the way has no gradient of its gradient.
   Result<std::vector<ReadKind>> run() {
-    tn_graph* raw = nullptr;
-    TN_CHECK(services.graph->clone(graph_, &raw));
-    OwnedGraph copy = OwnedGraph::take(raw);
-    TN_TRY(edit, Edit::begin(raw));
+    TN_TRY(copy, OwnedGraph::copy_of(graph_));
+    TN_TRY(edit, Edit::begin(copy.get()));
     std::vector<Node> nodes = edit.graph().nodes();
     std::vector<Value> inputs;
     Builder b(edit);

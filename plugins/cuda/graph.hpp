@@ -31,7 +31,7 @@ struct Imported : backend::BasicGraph<ValueInfo, NodeInfo> {
 Result<Imported> import_graph(const tn_graph* source);
 // As an index of dimensions.
 inline size_t axis_of(int64_t axis, size_t rank) {
-  return static_cast<size_t>(backend::positive_axis(axis, rank));
+  return static_cast<size_t>(tenon::positive_axis(axis, rank));
 }
 
 }  // namespace tenon::cuda

@@ -83,18 +83,18 @@ class Splitter {
     part.inputs = {node.inputs[0], of.mean, of.inv_std, node.inputs[1], node.inputs[2]};
     part.outputs = {node.outputs[0]};
     backend::ProgramBuilder p;
-    uint32_t normal = normalised(p, p.input(0), 1);
+    uint32_t normal = normalized(p, p.input(0), 1);
     uint32_t scaled = p.emit(TN_EXPR_MUL, normal, p.input(3));
     p.finish(p.emit(TN_EXPR_ADD, scaled, p.input(4)), &part);
     add_pointwise(std::move(part), 1);
   }
 
-  static uint32_t normalised(backend::ProgramBuilder& p, uint32_t x, uint32_t mean_at) {
+  static uint32_t normalized(backend::ProgramBuilder& p, uint32_t x, uint32_t mean_at) {
     uint32_t off = p.emit(TN_EXPR_SUB, x, p.input(mean_at));
     return p.emit(TN_EXPR_MUL, off, p.input(mean_at + 1));
   }
 
-  // dx = (dy - (dbias + normalised x * dscale) / n) * scale * inv_std
+  // dx = (dy - (dbias + normalized x * dscale) / n) * scale * inv_std
   void split_gradient(const NodeInfo& node) {
     int dy = node.inputs[0], x = node.inputs[1], scale = node.inputs[2];
     double epsilon = node.source.attr_float("epsilon", 1e-5);
@@ -114,7 +114,7 @@ class Splitter {
     part.inputs = {dy, x, of.mean, of.inv_std, scale, dscale, dbias};
     part.outputs = {node.outputs[0]};
     backend::ProgramBuilder p;
-    uint32_t normal = normalised(p, p.input(1), 2);
+    uint32_t normal = normalized(p, p.input(1), 2);
     uint32_t along = p.emit(TN_EXPR_ADD, p.input(6), p.emit(TN_EXPR_MUL, normal, p.input(5)));
     const ValueInfo& whole = made_.value(x);
     double each = static_cast<double>(whole.dims[1]) / static_cast<double>(whole.count());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Normalisation over a batch and its gradient in two: sums over everything but the channels, and
+// Normalization over a batch and its gradient in two: sums over everything but the channels, and
 // pointwise nodes that use them, which join what follows.
 
 #include "lowering.hpp"

@@ -99,15 +99,18 @@ Result<NpyArray> parse_npy(std::string_view bytes, const std::string& who) {
   TN_TRY(shape, read_shape(header, who));
   out.shape = shape;
   out.fortran = after_key(header, "fortran_order").substr(0, 4) == "True";
-  uint64_t need = TN_DTYPE_BITS(out.dtype) / 8;
+  // Without its zeros too: strides and the size of a sample are made of the other extents.
+  auto need = static_cast<int64_t>(TN_DTYPE_BITS(out.dtype) / 8);
   for (int64_t dim : out.shape)
-    if (__builtin_mul_overflow(need, static_cast<uint64_t>(dim), &need))
+    if (__builtin_mul_overflow(need, std::max<int64_t>(dim, 1), &need))
       return invalid(who + ": npy header: the shape's size overflows");
+  const bool is_empty = std::find(out.shape.begin(), out.shape.end(), 0) != out.shape.end();
+  const uint64_t data_bytes = is_empty ? 0 : static_cast<uint64_t>(need);
   out.data = bytes.substr(start + length);
-  if (out.data.size() < need)
-    return invalid(
-        cat(who, ": truncated, expected ", need, " bytes of elements, got ", out.data.size()));
-  out.data = out.data.substr(0, need);
+  if (out.data.size() < data_bytes)
+    return invalid(cat(who, ": truncated, expected ", data_bytes, " bytes of elements, got ",
+                       out.data.size()));
+  out.data = out.data.substr(0, data_bytes);
   return out;
 }
 

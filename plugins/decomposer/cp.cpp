@@ -25,14 +25,12 @@ class CpMethod : public Method {
     if (!layer.is_conv) return {"a product", "decomposer.svd"};
     // Its windows along one axis are ONNX's: what another operator's attributes mean is not stated.
     if (!layer.node.is("Conv")) return {"not ONNX's Conv", "decomposer.tucker2"};
-    if (layer.group != 1) return {cat("a convolution in ", layer.group, " groups")};
+    if (Refusal refusal = refuse_groups(layer)) return refusal;
     if (layer.weight.window == 1) return {"its window is 1", "decomposer.svd"};
     if (layer.window.size() != 2)
       return {cat("its window has ", layer.window.size(), " dimensions: expected 2")};
     int64_t most = std::min(layer.weight.n_out, layer.weight.n_in) * layer.weight.window;
-    if (rule_.kind == RankKind::kFixed && rule_.fixed > most)
-      return {cat("rank: expected at most ", most, ", got ", rule_.fixed)};
-    return {};
+    return {refuse_rank("rank", rule_, most)};
   }
 
   Factors factor(const Layer& layer) const override {
@@ -48,18 +46,15 @@ class CpMethod : public Method {
     int64_t height = layer.window[0], width = layer.window[1];
     Matrix in = parts.in.transpose(), rows = parts.rows.transpose(),
            columns = parts.columns.transpose();
-    out.steps = {{"in", {rank, w.n_in, 1, 1}, numbers(in), 1, {false, false}},
-                 {"rows", {rank, 1, height, 1}, numbers(rows), rank, {true, false}},
-                 {"columns", {rank, 1, 1, width}, numbers(columns), rank, {false, true}},
-                 {"out", {w.n_out, rank, 1, 1}, numbers(parts.out), 1, {false, false}}};
+    out.steps = {{"in", {rank, w.n_in, 1, 1}, numbers_of(in), 1, {false, false}},
+                 {"rows", {rank, 1, height, 1}, numbers_of(rows), rank, {true, false}},
+                 {"columns", {rank, 1, 1, width}, numbers_of(columns), rank, {false, true}},
+                 {"out", {w.n_out, rank, 1, 1}, numbers_of(parts.out), 1, {false, false}}};
     return out;
   }
 
   std::unique_ptr<Method> at_energy(double energy) const override {
-    RankRule rule = rule_;
-    rule.kind = RankKind::kEnergy;
-    rule.energy = energy;
-    return std::make_unique<CpMethod>(rule, limits_, seed_);
+    return std::make_unique<CpMethod>(rule_.at_energy(energy), limits_, seed_);
   }
 
   double random_error(const Kernel& random, const Layer& layer, const Ranks& ranks) const override {
@@ -82,8 +77,6 @@ class CpMethod : public Method {
     services.random->normal(seed_, stream, 0, out.data(), static_cast<uint64_t>(out.size()));
     return out;
   }
-  static std::vector<double> numbers(const Matrix& m) { return {m.data(), m.data() + m.size()}; }
-
   RankRule rule_;
   AlsLimits limits_;
   uint64_t seed_;
@@ -115,11 +108,7 @@ TENON_PASS(cp,
            tenon::decomposer::CpPass,
            "decomposer.cp",
            "convolutions as 1x1, a column, a row, and 1x1",
-           R"({
-  "properties": {
-    "rank": {"type": ["integer", "string"], "minimum": 1, "default": "evbmf",
-             "needs": {"budget": "absent", "time": "absent"},
-             "description": "a number, or how to find it from the unfoldings: evbmf, energy, error"},
+           R"({"properties": {)" TENON_RANK_OPTION R"(,
     "iterations": {"type": "integer", "minimum": 0, "default": 50,
              "description": "steps of alternating least squares at most"},
     )" TENON_RANK_OPTIONS ",\n    " TENON_CHOICE_OPTIONS "}}")

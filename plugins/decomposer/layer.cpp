@@ -139,8 +139,7 @@ Result<Layer> read_layer(Node node) {
   Layer layer;
   layer.node = node;
   TN_CHECK(read_form(&layer));
-  if (is_computed_of_constants(node.input(layer.weight_input)))
-    return unsupported("its weight is computed from constants: apply fusion.default first");
+  if (is_computed_of_constants(node.input(layer.weight_input))) return unsupported(kComputedWeight);
   if (!node.input(layer.weight_input).is_constant())
     return unsupported("its weight is quantized: decompose the float model first");
   TN_CHECK(read_weight(&layer));

@@ -30,6 +30,11 @@ struct Refusal {
   explicit operator bool() const { return !why.empty(); }
 };
 
+inline Refusal refuse_groups(const Layer& layer) {
+  if (layer.group == 1) return {};
+  return {cat("a convolution in ", layer.group, " groups")};
+}
+
 // Stateless but for its options: layers are factored on several threads at once.
 class Method {
  public:

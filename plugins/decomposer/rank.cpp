@@ -52,6 +52,19 @@ Result<RankRule> RankRule::read(const Options& options) {
   return rule;
 }
 
+RankRule RankRule::at_energy(double share) const {
+  RankRule out = *this;
+  if (kind == RankKind::kFixed) return out;
+  out.kind = RankKind::kEnergy;
+  out.energy = share;
+  return out;
+}
+
+std::string refuse_rank(std::string_view option, const RankRule& rule, int64_t most) {
+  if (rule.kind != RankKind::kFixed || rule.fixed <= most) return "";
+  return cat(option, ": expected at most ", most, ", got ", rule.fixed);
+}
+
 int64_t choose_rank(
     const RankRule& rule, const Vector& values, int64_t rows, int64_t cols, int64_t n_modes) {
   if (rule.kind == RankKind::kFixed) return rule.fixed;

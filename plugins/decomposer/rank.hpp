@@ -21,13 +21,24 @@ struct RankRule {
 
   // From the options rank, energy, error, weaken, min_error and multiple; `rank` may be a number.
   static Result<RankRule> read(const Options& options);
+  // The same by a share of energy; a rank that is given stays.
+  RankRule at_energy(double share) const;
 };
+
+// Empty where the rule gives no number over the most that there can be.
+std::string refuse_rank(std::string_view option, const RankRule& rule, int64_t most);
 
 // values: singular values of [rows, cols], falling. n_modes: how many unfoldings share the error.
 int64_t choose_rank(
     const RankRule& rule, const Vector& values, int64_t rows, int64_t cols, int64_t n_modes);
 
-// These options in a component's schema, JSON without braces.
+// These options in a component's schema, JSON without braces. The rank itself, for a method that
+// has one:
+#define TENON_RANK_OPTION                                                        \
+  R"("rank": {"type": ["integer", "string"], "minimum": 1, "default": "evbmf",)" \
+  R"("needs": {"budget": "absent", "time": "absent"},)"                          \
+  R"("description": "a number, or how to find it: evbmf, energy, error"})"
+// How it is found:
 #define TENON_RANK_OPTIONS                                                               \
   R"("energy": {"type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 0.9,)" \
   R"("needs": {"rank": ["energy"], "budget": "absent", "time": "absent"},)"              \

@@ -19,7 +19,7 @@ class SpatialMethod : public Method {
     if (!layer.is_conv) return {"a product", "decomposer.svd"};
     // Its windows along one axis are ONNX's: what another operator's attributes mean is not stated.
     if (!layer.node.is("Conv")) return {"not ONNX's Conv", "decomposer.tucker2"};
-    if (layer.group != 1) return {cat("a convolution in ", layer.group, " groups")};
+    if (Refusal refusal = refuse_groups(layer)) return refusal;
     if (layer.window.size() != 2)
       return {cat("its window has ", layer.window.size(), " dimensions: expected 2")};
     if (layer.window[0] == 1 || layer.window[1] == 1)
@@ -27,9 +27,7 @@ class SpatialMethod : public Method {
               layer.weight.window == 1 ? "decomposer.svd" : "decomposer.tucker2"};
     int64_t most =
         std::min(layer.weight.n_in * layer.window[0], layer.weight.n_out * layer.window[1]);
-    if (rule_.kind == RankKind::kFixed && rule_.fixed > most)
-      return {cat("rank: expected at most ", most, ", got ", rule_.fixed)};
-    return {};
+    return {refuse_rank("rank", rule_, most)};
   }
 
   Factors factor(const Layer& layer) const override {
@@ -48,19 +46,12 @@ class SpatialMethod : public Method {
           rows[static_cast<size_t>((o * rank + r) * width + x)] = thin.right(r, o * width + x);
     return {{{"rank", rank}},
             truncation_error(spectrum.values, rank),
-            {{"columns",
-              {rank, w.n_in, height, 1},
-              {columns.data(), columns.data() + columns.size()},
-              1,
-              {true, false}},
+            {{"columns", {rank, w.n_in, height, 1}, numbers_of(columns), 1, {true, false}},
              {"rows", {w.n_out, rank, 1, width}, std::move(rows), 1, {false, true}}}};
   }
 
   std::unique_ptr<Method> at_energy(double energy) const override {
-    RankRule rule = rule_;
-    rule.kind = RankKind::kEnergy;
-    rule.energy = energy;
-    return std::make_unique<SpatialMethod>(rule);
+    return std::make_unique<SpatialMethod>(rule_.at_energy(energy));
   }
 
   double random_error(const Kernel& random, const Layer& layer, const Ranks& ranks) const override {
@@ -106,9 +97,5 @@ TENON_PASS(spatial,
            tenon::decomposer::SpatialPass,
            "decomposer.spatial",
            "convolutions as a column and a row of their window",
-           R"({
-  "properties": {
-    "rank": {"type": ["integer", "string"], "minimum": 1, "default": "evbmf",
-             "needs": {"budget": "absent", "time": "absent"},
-             "description": "a number, or how to find it: evbmf, energy, error"},
-    )" TENON_RANK_OPTIONS ",\n    " TENON_CHOICE_OPTIONS "}}")
+           R"({"properties": {)" TENON_RANK_OPTION ",\n    " TENON_RANK_OPTIONS
+           ",\n    " TENON_CHOICE_OPTIONS "}}")

@@ -14,12 +14,10 @@ class SvdMethod : public Method {
   explicit SvdMethod(const RankRule& rule) : rule_(rule) {}
 
   Refusal refuse(const Layer& layer) const override {
-    if (layer.group != 1) return {cat("a convolution in ", layer.group, " groups")};
+    if (Refusal refusal = refuse_groups(layer)) return refusal;
     if (layer.weight.window != 1) return {"its window is larger than 1", "decomposer.tucker2"};
     int64_t most = std::min(layer.weight.n_out, layer.weight.n_in);
-    if (rule_.kind == RankKind::kFixed && rule_.fixed > most)
-      return {cat("rank: expected at most ", most, ", got ", rule_.fixed)};
-    return {};
+    return {refuse_rank("rank", rule_, most)};
   }
 
   Factors factor(const Layer& layer) const override {
@@ -35,10 +33,7 @@ class SvdMethod : public Method {
   }
 
   std::unique_ptr<Method> at_energy(double energy) const override {
-    RankRule rule = rule_;
-    rule.kind = RankKind::kEnergy;
-    rule.energy = energy;
-    return std::make_unique<SvdMethod>(rule);
+    return std::make_unique<SvdMethod>(rule_.at_energy(energy));
   }
 
   double random_error(const Kernel& random, const Layer&, const Ranks& ranks) const override {
@@ -47,7 +42,7 @@ class SvdMethod : public Method {
 
  private:
   static Step step(const Layer& layer, std::string_view suffix, const Matrix& m, bool slides) {
-    Step out{suffix, {m.rows(), m.cols()}, {m.data(), m.data() + m.size()}, 1, {}};
+    Step out{suffix, {m.rows(), m.cols()}, numbers_of(m), 1, {}};
     out.dims.resize(2 + layer.window.size(), 1);
     out.axes.assign(layer.window.size(), slides);
     return out;
@@ -78,9 +73,5 @@ TENON_PASS(svd,
            tenon::decomposer::Svd,
            "decomposer.svd",
            "products and 1x1 convolutions as two thin ones",
-           R"({
-  "properties": {
-    "rank": {"type": ["integer", "string"], "minimum": 1, "default": "evbmf",
-             "needs": {"budget": "absent", "time": "absent"},
-             "description": "a number, or how to find it: evbmf, energy, error"},
-    )" TENON_RANK_OPTIONS ",\n    " TENON_CHOICE_OPTIONS "}}")
+           R"({"properties": {)" TENON_RANK_OPTION ",\n    " TENON_RANK_OPTIONS
+           ",\n    " TENON_CHOICE_OPTIONS "}}")

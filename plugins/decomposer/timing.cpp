@@ -39,13 +39,11 @@ Result<OwnedGraph> alone(const Layer& layer, Type* input) {
 Result<OwnedGraph> replaced(const OwnedGraph& before,
                             const Layer& layer,
                             const std::vector<Step>& steps) {
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->clone(before.get(), &raw));
-  OwnedGraph graph = OwnedGraph::take(raw);
+  TN_TRY(graph, OwnedGraph::copy_of(before.get()));
   TN_TRY(edit, Edit::begin(graph.get()));
   TN_CHECK(replace(edit, edit.graph().node(0), layer, steps));
   TN_CHECK(edit.commit());
-  return graph;
+  return std::move(graph);
 }
 
 Result<Tensor> random_input(tn_ctx* ctx, const Type& type) {

@@ -22,7 +22,7 @@ class Tucker2Method : public Method {
 
   Refusal refuse(const Layer& layer) const override {
     if (!layer.is_conv) return {"a product", "decomposer.svd"};
-    if (layer.group != 1) return {cat("a convolution in ", layer.group, " groups")};
+    if (Refusal refusal = refuse_groups(layer)) return refusal;
     if (layer.weight.window == 1) return {"its window is 1", "decomposer.svd"};
     const int64_t n_in = layer.weight.n_in, n_out = layer.weight.n_out;
     std::string why = refuse_rank("rank_in", options_.in, n_in);
@@ -43,22 +43,20 @@ class Tucker2Method : public Method {
     size_t n_axes = layer.window.size();
     std::vector<int64_t> point(n_axes, 1);
     Matrix narrow = parts.in.transpose();
-    return {{{"rank_in", in}, {"rank_out", out}},
-            parts.error,
-            {{"in", dims(in, w.n_in, point), numbers(narrow), 1, std::vector<bool>(n_axes, false)},
-             {"core", dims(out, in, layer.window), std::move(parts.core.numbers), 1,
-              std::vector<bool>(n_axes, true)},
-             {"out", dims(w.n_out, out, point), numbers(parts.out), 1,
-              std::vector<bool>(n_axes, false)}}};
+    return {
+        {{"rank_in", in}, {"rank_out", out}},
+        parts.error,
+        {{"in", dims(in, w.n_in, point), numbers_of(narrow), 1, std::vector<bool>(n_axes, false)},
+         {"core", dims(out, in, layer.window), std::move(parts.core.numbers), 1,
+          std::vector<bool>(n_axes, true)},
+         {"out", dims(w.n_out, out, point), numbers_of(parts.out), 1,
+          std::vector<bool>(n_axes, false)}}};
   }
 
   std::unique_ptr<Method> at_energy(double energy) const override {
     Tucker2Options options = options_;
-    for (RankRule* rule : {&options.in, &options.out}) {
-      if (rule->kind == RankKind::kFixed) continue;
-      rule->kind = RankKind::kEnergy;
-      rule->energy = energy;
-    }
+    for (RankRule* rule : {&options.in, &options.out})
+      *rule = rule->at_energy(energy);
     return std::make_unique<Tucker2Method>(options);
   }
 
@@ -68,17 +66,11 @@ class Tucker2Method : public Method {
   }
 
  private:
-  static std::string refuse_rank(const char* name, const RankRule& rule, int64_t most) {
-    if (rule.kind != RankKind::kFixed || rule.fixed <= most) return "";
-    return cat(name, ": expected at most ", most, ", got ", rule.fixed);
-  }
   static std::vector<int64_t> dims(int64_t out, int64_t in, const std::vector<int64_t>& window) {
     std::vector<int64_t> all{out, in};
     all.insert(all.end(), window.begin(), window.end());
     return all;
   }
-  static std::vector<double> numbers(const Matrix& m) { return {m.data(), m.data() + m.size()}; }
-
   Tucker2Options options_;
 };
 

@@ -21,10 +21,9 @@ struct Seen {  // an activation along its channels
 
 // Adds the outer products of what stands along the axis, at places spread over the tensor.
 void add(const DLTensor& tensor, Seen* seen) {
-  int64_t channels = tensor.shape[seen->axis], inner = 1;
-  for (auto i = static_cast<int>(seen->axis) + 1; i < tensor.ndim; ++i)
-    inner *= tensor.shape[i];
-  int64_t places = channels > 0 ? element_count(tensor) / channels : 0;
+  const auto [outer, channels, inner] =
+      AxisSplit(shape_of(tensor), static_cast<int64_t>(seen->axis));
+  int64_t places = outer * inner;
   int64_t taken = std::min(places, kPlaces);
   if (seen->sum.size() == 0) seen->sum = Matrix::Zero(channels, channels);
   Matrix x(taken, channels);
@@ -89,20 +88,17 @@ Result<std::map<tn_node_id, Whitening>> whitenings_of(tn_ctx* ctx,
     of_node[node.id] = static_cast<size_t>(at - seen.begin());
     if (at == seen.end()) seen.push_back({value, axis, {}, 0});
   }
-  FeedPlan how{.user = "decomposing", .usual = inputs.batch, .samples = inputs.samples};
-  how.rest = Rest::kLeftOut;
-  TN_TRY(feed, Feed::make(ctx, inputs.data, graph, how));
+  TN_TRY(feed, Feed::make(ctx, inputs.data, graph, inputs.plan("decomposing")));
   std::vector<Value> taps;
   for (const Seen& one : seen)
     taps.push_back(one.value);
   TN_TRY(plan, Plan::on_first(ctx, graph, taps, backends));
-  for (uint64_t b = 0; b < feed.batches(); ++b) {
-    TN_CHECK(cancel.check());
-    TN_TRY(batch, feed.load(b));
-    TN_CHECK(plan.run(batch.inputs, cancel.raw()).in(feed.batch_text(b)));
+  auto each = [&](const Feed::Batch&) -> Status {
     for (size_t i = 0; i < seen.size(); ++i)
-      add(plan[plan.n_outputs() + i].dl(), &seen[i]);
-  }
+      add(plan.tap(i).dl(), &seen[i]);
+    return {};
+  };
+  TN_CHECK(run_batches(plan, feed, cancel, nullptr, each));
   std::map<tn_node_id, Whitening> out;
   for (const auto& [node, number] : of_node) {
     const Seen& one = seen[number];

@@ -106,14 +106,12 @@ class Cached {
 
   Status fill(tn_ctx* ctx, Plan& plan, Feed& feed) {
     Progress progress(ctx, "asking the teacher", size_);
-    for (uint64_t b = 0; b < feed.batches(); ++b) {
-      TN_TRY(batch, feed.load(b));
-      TN_CHECK(plan.run(batch.inputs).in(cat("the teacher on ", feed.batch_text(b))));
+    auto keep = [&](const Feed::Batch& batch) -> Status {
       for (size_t k = 0; k < answers_.size(); ++k)
-        TN_CHECK(answers_[k].append(plan[plan.n_outputs() + k].dl(), batch.samples));
-      progress.update(b * feed.batch() + batch.samples);
-    }
-    return {};
+        TN_CHECK(answers_[k].append(plan.tap(k).dl(), batch.samples));
+      return {};
+    };
+    return run_batches(plan, feed, Cancel{nullptr}, &progress, keep).in("the teacher");
   }
 
   Component data_;
@@ -135,6 +133,5 @@ TENON_DATASET(cached,
     "outputs": {"type": ["array", "string"], "items": {"type": "string"},
                 "description": "which outputs; default: the first. Field teacher/NAME holds output NAME, before a final Softmax"},
     "batch": {"type": "integer", "minimum": 1, "default": 64, "description": "batch size"},
-    "backend": {"type": ["array", "string"], "items": {"type": "string"},
-                "description": "runs the teacher: the first that is there; default: what this machine is best with"}},
+    )" TENON_BACKEND_OPTION("runs the teacher") R"(},
   "required": ["data", "teacher"]})")

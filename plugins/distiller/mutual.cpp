@@ -30,9 +30,7 @@ class Mutual {
           cat("expected a model of two outputs and more that learn from each other, ", "got ", n));
     if (leader_ >= n)
       return invalid(cat("option leader: expected -1 or an output below ", n, ", got ", leader_));
-    if (hard_ && objective.targets.empty())
-      return invalid(
-          "expected labels for the hard part of the loss, got none: give targets, or alpha = 1");
+    TN_CHECK(check_labels(hard_, objective.targets.size()));
     Precise b(edit);
     Value sum;
     for (int64_t i = 0; i < n; ++i) {
@@ -60,22 +58,18 @@ class Mutual {
       soft = soft ? b.add(soft, term) : term;
       ++teachers;
     }
-    Value loss;
-    if (soft) loss = b.mul(b.scaled(soft, 1 / teachers), b.setting("alpha", plan_.alpha, soft));
+    if (soft) soft = b.scaled(soft, 1 / teachers);
+    Value labelled;
     if (hard_) {
       tn_objective alone = *objective.raw;
       alone.n_predictions = 1;
       alone.predictions = &objective.raw->predictions[i];
       Objective of_one = objective;
       of_one.raw = &alone;
-      TN_TRY(labelled, hard_loss(hard_, edit, of_one, objective.targets.size()));
-      Value share = b.widened(labelled, soft ? soft : labelled);
-      if (soft) {
-        Value alpha = b.setting("alpha", plan_.alpha, share);
-        share = b.mul(share, b.sub(b.number(1, share.dtype()), alpha));
-      }
-      loss = loss ? b.add(b.widened(loss, share), share) : share;
+      TN_TRY(made, hard_loss(hard_, edit, of_one, objective.targets.size()));
+      labelled = made;
     }
+    Value loss = mix(b, soft, labelled, plan_.alpha);
     if (!loss) loss = b.number(0, own.dtype());
     TN_CHECK(b.status());
     return loss;

@@ -10,7 +10,7 @@ Value sum(Precise& b, Value x, int64_t axis, bool keeps) {
 
 // [N, places]
 Value attention_map(Precise& b, Value x) {
-  const int64_t channel = x.type().rank() > 3 ? 1 : 2;
+  const auto channel = static_cast<int64_t>(channel_axis(x.type()));
   return unit(b, flat(b, sum(b, b.mul(x, x), channel, false)));
 }
 
@@ -47,10 +47,6 @@ Value angles(Precise& b, Value differences) {
                                           {{"perm", std::vector<int64_t>{0, 2, 1}}})});
 }
 
-}  // namespace
-
-namespace {
-
 // Whether both have a vector for each of as many samples.
 bool are_vectors(const Matched& pair) {
   Type a = pair.student.type(), t = pair.teacher.type();
@@ -76,7 +72,7 @@ Result<Value> attention_loss(EditView edit, const Matched& pair, const MatchPlan
   Type a = pair.student.type(), b_type = pair.teacher.type();
   bool fits = a.ranked && b_type.ranked && a.rank() == b_type.rank() && a.rank() > 2;
   if (fits) {
-    size_t channel = a.rank() > 3 ? 1 : 2;
+    const size_t channel = channel_axis(a);
     a.dims[channel] = b_type.dims[channel] = 1;
     fits = may_equal(a, b_type);
   }

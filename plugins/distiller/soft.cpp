@@ -67,38 +67,45 @@ Result<Value> hard_loss(const Component& loss,
   return edit.value(out);
 }
 
+Status check_labels(const Component& hard, uint64_t n_labels) {
+  if (!hard || n_labels > 0) return {};
+  return invalid(
+      "expected labels for the hard part of the loss, got none: give targets, or alpha = 1");
+}
+
+Value mix(Precise& b, Value soft, Value hard, double alpha) {
+  if (!hard) return soft;
+  if (!soft) return b.widened(hard, hard);
+  Value wide = b.widened(hard, soft);
+  Value rest = b.mul(wide, b.sub(b.number(1, wide.dtype()), b.setting("alpha", alpha, wide)));
+  Value share = b.mul(soft, b.setting("alpha", alpha, soft));
+  return b.add(b.widened(share, rest), rest);
+}
+
 Result<Value> mixed_loss(const Component& hard,
                          EditView edit,
                          const Objective& objective,
                          Value teacher,
                          const SoftPlan& plan) {
   uint64_t n_labels = objective.targets.size() - (plan.cached ? 1 : 0);
-  if (hard && n_labels == 0)
-    return invalid(
-        "expected labels for the hard part of the loss, got none: give targets, or alpha = 1");
+  TN_CHECK(check_labels(hard, n_labels));
   if (plan.prediction >= objective.predictions.size())
     return invalid(cat("option prediction: expected a number below ", objective.predictions.size(),
                        ", got ", plan.prediction));
   Precise b(edit);
-  Value sum;
+  Value soft, labelled;
   if (teacher) {
     Value student = scores_of(objective.predictions[plan.prediction]);
-    TN_TRY(soft, soft_loss(edit, student, teacher, plan));
-    sum = hard ? b.mul(soft, b.setting("alpha", plan.alpha, soft)) : soft;
+    TN_TRY(made, soft_loss(edit, student, teacher, plan));
+    soft = made;
   }
   if (hard) {
-    TN_TRY(labelled, hard_loss(hard, edit, objective, n_labels));
-    Value wide = b.widened(labelled, sum ? sum : labelled);
-    if (sum) {
-      Value alpha = b.setting("alpha", plan.alpha, wide);
-      Value share = b.mul(wide, b.sub(b.number(1, wide.dtype()), alpha));
-      sum = b.add(b.widened(sum, share), share);
-    } else {
-      sum = b.scaled(wide, 1 - plan.alpha);
-    }
+    TN_TRY(made, hard_loss(hard, edit, objective, n_labels));
+    labelled = made;
   }
+  Value loss = mix(b, soft, labelled, plan.alpha);
   TN_CHECK(b.status());
-  return sum;
+  return loss;
 }
 
 Result<Component> hard_option(tn_ctx* ctx, const Options& options, const SoftPlan& plan) {

@@ -50,7 +50,12 @@ Result<Value> hard_loss(const Component& loss,
                         const Objective& objective,
                         uint64_t n_targets);
 
-// (1 - alpha) hard + alpha soft; teacher: its answer, falsy with alpha 0.
+// An error where the loss has a hard part and no labels are given.
+Status check_labels(const Component& hard, uint64_t n_labels);
+// (1 - alpha) hard + alpha soft; where one is falsy, the other.
+Value mix(Precise& b, Value soft, Value hard, double alpha);
+
+// teacher: its answer, falsy with alpha 0.
 Result<Value> mixed_loss(const Component& hard,
                          EditView edit,
                          const Objective& objective,

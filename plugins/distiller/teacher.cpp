@@ -2,7 +2,6 @@
 #include "teacher.hpp"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "tenon/sdk/original.hpp"
 
@@ -39,36 +38,15 @@ Status check_input(Value ours, Value theirs) {
                      ", which the student reads, got ", type_text(b)));
 }
 
-// Nodes that these values do not need.
-std::vector<Node> unneeded(Graph graph, const std::vector<Value>& wanted) {
-  std::unordered_set<tn_value_id> needed;
-  for (Value v : wanted)
-    needed.insert(v.id);
-  std::vector<Node> nodes = graph.nodes(), out;
-  for (size_t i = nodes.size(); i-- > 0;) {
-    std::vector<Value> outputs = nodes[i].outputs();
-    bool live = std::any_of(outputs.begin(), outputs.end(),
-                            [&](Value v) { return v && needed.contains(v.id); });
-    if (!live) out.push_back(nodes[i]);
-    if (!live) continue;
-    for (Value v : nodes[i].inputs())
-      if (v) needed.insert(v.id);
-  }
-  return out;
-}
-
 // A copy of the graph with these values as its outputs and nothing that they do not need.
 Result<OwnedGraph> reduced(Graph graph, const std::vector<Value>& wanted) {
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->clone(graph.raw, &raw));
-  OwnedGraph clone = OwnedGraph::take(raw);
-  TN_TRY(edit, Edit::begin(raw));
+  TN_TRY(clone, OwnedGraph::copy_of(graph.raw));
+  TN_TRY(edit, Edit::begin(clone.get()));
   for (uint64_t i = edit.graph().outputs().size(); i-- > 0;)
     TN_CHECK(services.edit->remove_output(edit.raw, i));
   for (size_t i = 0; i < wanted.size(); ++i)
     TN_CHECK(edit.output(cat("wanted", i), edit.value(wanted[i].id)));
-  for (Node node : unneeded(graph, wanted))
-    TN_CHECK(edit.erase(edit.node(node.id)));
+  TN_CHECK(erase_unused(edit));
   TN_CHECK(edit.commit());
   return Result<OwnedGraph>(std::move(clone));
 }

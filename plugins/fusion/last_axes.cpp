@@ -11,7 +11,7 @@ int64_t first_axis(Node mean) {
   if (!axes || !type.ranked || axes->empty() || mean.attr_int("keepdims", 1) != 1) return -1;
   auto rank = static_cast<int64_t>(type.rank());
   for (int64_t& axis : *axes)
-    axis += axis < 0 ? rank : 0;
+    axis = positive_axis(axis, type.rank());
   std::sort(axes->begin(), axes->end());
   for (size_t i = 0; i < axes->size(); ++i) {
     if ((*axes)[i] != rank - static_cast<int64_t>(axes->size() - i)) return -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the rules of normalisations ask about: means over the last axes and weights of their shape.
+// What the rules of normalizations ask about: means over the last axes and weights of their shape.
 
 #include "rewriter.hpp"
 

@@ -116,8 +116,7 @@ bool are_finite(const std::vector<double>& all) {
 int64_t norm_channels(Node norm) {
   if (!norm || !norm.is("BatchNormalization") || norm.attr_int("training_mode") != 0) return -1;
   for (uint64_t i = 1; i < norm.n_outputs(); ++i)
-    if (norm.output(i) && (norm.output(i).consumer_count() > 0 || norm.output(i).is_output()))
-      return -1;
+    if (norm.output(i).is_used()) return -1;
   if (!is_private(norm.output())) return -1;
   size_t n = 0;
   for (uint64_t i : {1, 2}) {

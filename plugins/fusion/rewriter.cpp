@@ -118,10 +118,7 @@ Result<bool> Rewriter::give_up() {
 bool removable(Node node) {
   const tn_op* row = node.row();
   if (row && (row->traits & TN_OP_STATEFUL) != 0) return false;
-  std::vector<Value> outputs = node.outputs();
-  return std::none_of(outputs.begin(), outputs.end(), [](Value value) {
-    return value && (value.consumer_count() > 0 || value.is_output());
-  });
+  return !node.is_used();
 }
 
 Status Rewriter::remove_unused(std::vector<Value> values) {

@@ -21,13 +21,11 @@ Result<int64_t> run_in_bodies(const Rule& rule,
   }
   int64_t total = 0;
   for (const std::string& name : names) {
-    tn_graph* raw = nullptr;
-    TN_CHECK(services.graph->clone(static_cast<const tn_graph*>(node.attr(name).v.p), &raw));
-    OwnedGraph body = OwnedGraph::take(raw);
-    TN_TRY(applied, run_everywhere(rule, raw, settings));
+    TN_TRY(body, OwnedGraph::copy_of(static_cast<const tn_graph*>(node.attr(name).v.p)));
+    TN_TRY(applied, run_everywhere(rule, body.get(), settings));
     if (applied == 0) continue;
     TN_TRY(edit, Edit::begin(graph));
-    TN_CHECK(edit.set_attr(edit.node(id), {name, any_graph(raw)}));
+    TN_CHECK(edit.set_attr(edit.node(id), {name, any_graph(body.get())}));
     TN_CHECK(edit.commit());
     total += applied;
   }

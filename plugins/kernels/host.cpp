@@ -38,10 +38,8 @@ class HostKernels : public backend::CpuBackend<HostKernels> {
   }
 
   Result<void*> compile(const tn_graph* part, int32_t, const Options&) {
-    tn_graph* clone = nullptr;
-    TN_CHECK(services.graph->clone(part, &clone));
-    OwnedGraph owned = OwnedGraph::take(clone);
-    TN_TRY(graph, backend::import_graph(clone));
+    TN_TRY(owned, OwnedGraph::copy_of(part));
+    TN_TRY(graph, backend::import_graph(owned.get()));
     std::vector<Refusal> refused;
     TN_TRY(sites, find_sites(owned.view(), kernels_, &refused));
     TN_TRY(steps, steps_of(graph, sites));

@@ -18,7 +18,7 @@ std::string why_not(const Site& site) {
     if (!is_known(input)) return cat("the shape of ", input.name(), " depends on data");
   if (!is_known(root.output())) return "the shape of its result depends on data";
   for (uint64_t i = 1; i < root.n_outputs(); ++i)
-    if (Value more = root.output(i); more && (more.consumer_count() > 0 || more.is_output()))
+    if (Value more = root.output(i); more.is_used())
       return cat(more.name(), " is read, and a kernel makes the first output alone");
   return {};
 }

@@ -38,8 +38,7 @@ Result<Type> one_input(const LayerUse& use, size_t least_rank, size_t most_rank)
 }
 
 Result<int64_t> known_size(const Type& type, int64_t axis, std::string_view what) {
-  auto rank = static_cast<int64_t>(type.rank());
-  int64_t size = type.dims[static_cast<size_t>(axis < 0 ? axis + rank : axis)];
+  int64_t size = type.dims[static_cast<size_t>(positive_axis(axis, type.rank()))];
   if (size > 0) return size;
   return invalid(cat("input 0: expected a known number of ", what, " on axis ", axis, ", got ",
                      type_text(type)));

@@ -140,11 +140,4 @@ OpCost cubic_cost(Node node, double factor) {
   return {factor * static_cast<double>(x.elements()) * std::min(rows, columns), bytes};
 }
 
-int64_t Sample::integer(int64_t low, int64_t high) {
-  state += 0x9e3779b97f4a7c15ull;  // splitmix64 (Steele et al., OOPSLA 2014)
-  uint64_t z = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return low + static_cast<int64_t>((z ^ (z >> 31)) % static_cast<uint64_t>(high - low + 1));
-}
-
 }  // namespace tenon::linalg

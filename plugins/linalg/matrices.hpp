@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tenon/sdk/role/operands.hpp"
+#include "tenon/sdk/splitmix.hpp"
 
 namespace tenon::linalg {
 
@@ -88,11 +89,9 @@ OpCost cubic_cost(Node node, double factor);
 
 // A matrix [1 or 2, n, n] of random numbers as input 0; symmetric and positive definite where
 // asked.
-struct Sample {
+struct Sample : SampleIntegers {
   EditView edit;
-  uint64_t state;
-  Sample(EditView into, uint64_t seed) : edit(into), state(seed * 0x9e3779b97f4a7c15ull + 1) {}
-  int64_t integer(int64_t low, int64_t high);
+  Sample(EditView into, uint64_t seed) : SampleIntegers(seed), edit(into) {}
   Result<Value> input(std::string_view name, const std::vector<int64_t>& dims) const {
     return edit.input(name, Type(TN_F32, dims));
   }

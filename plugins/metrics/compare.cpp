@@ -2,7 +2,8 @@
 // "metrics.compare": two models layer by layer: the values that have the same name in both, on the
 // same samples. The graph, the first of the two, stays as it is; the report is the answer:
 // {"samples", "compared", "outputs": [{"name", "value", "snr_db"}], "snr_db", "layers": [{"value",
-// "op", "node", "source_snr_db", "damage", "snr_db", "cosine", "max_error"}]}. snr_db: of the worst
+// "op", "node", "source_snr_db", "damage", "snr_db", "cosine", "max_error"}]}. What could not be
+// compared has null for its figures, and "trouble", which says why. snr_db: of the worst
 // output, in front of what hides differences (a last Softmax). source_snr_db: of what the node
 // reads. damage: noise to signal of the value, less what its inputs already had.
 #include <algorithm>
@@ -53,7 +54,6 @@ class Compare {
     TN_TRY(mask, PaddingMask::find({raw}, mask_));
     const size_t n_a = plan.n_outputs(), n_b = with.n_outputs();
     Progress progress(ctx_, "compare", feed.samples());
-    uint64_t done = 0;
     auto each = [&](const Feed::Batch& batch) -> Status {
       TN_CHECK(mask.read(batch.inputs, batch.samples));
       TN_CHECK(with.run(batch.inputs, cancel.raw()));
@@ -67,12 +67,9 @@ class Compare {
       });
       for (Status& failure : failures)
         if (!failure.ok()) return std::move(failure);
-      done += batch.samples;
-      progress.update(done);
       return {};
     };
-    auto load = [&](uint64_t b) { return feed.load(b); };
-    TN_CHECK(run_batches(plan, feed.batches(), Extras::kKept, cancel, load, each));
+    TN_CHECK(run_batches(plan, feed, cancel, &progress, each));
     TN_CHECK(mask.check_counts());
     return sink.write(comparison.report(feed.samples()).dump());
   }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <set>
 
+#include "tenon/sdk/decibels.hpp"
 #include "tenon/sdk/fields.hpp"
 
 namespace tenon::metrics {
@@ -15,15 +16,17 @@ using nlohmann::json;
 
 constexpr int kDeepest = 16;  // nodes that are followed backwards
 
-// Noise to signal as signal to noise.
-double decibels(double ratio) {
-  constexpr double kEqual = 200;  // what equal values count as
-  return ratio > 0 ? std::clamp(-10 * std::log10(ratio), -kEqual, kEqual) : kEqual;
-}
-
 // JSON has no infinity.
 double finite(double number) {
   return std::min(number, std::numeric_limits<double>::max());
+}
+
+// Why a value's elements are no numbers to compare; empty: they are.
+std::string why_not(Value value) {
+  const tn_type type = value.raw_type();
+  if (type.kind == TN_KIND_SEQUENCE) return "a sequence is not compared";
+  if (type.kind == TN_KIND_OPTIONAL) return "an optional value is not compared";
+  return is_float(type.dtype) ? "" : cat(dtype_name(type.dtype), " is not compared");
 }
 
 // What the first of the operators in front of an output that hide differences reads, where there
@@ -144,7 +147,8 @@ void Comparison::mark(Value value, std::set<size_t>* kept, int depth) const {
 void Comparison::consider(Node node, Value value) {
   if (!value) return;
   Value other = b_.find(value.name());
-  if (!other || !is_float(value.dtype()) || other.dtype() != value.dtype()) return;
+  if (!other || !why_not(value).empty() || !why_not(other).empty()) return;
+  if (other.dtype() != value.dtype()) return;
   if (other.is_constant() || !other.producer()) return;
   row_of_[value.id] = rows_.size();
   rows_.push_back({std::string(value.name()), std::string(node.type()), std::string(node.name()),
@@ -156,7 +160,8 @@ void Comparison::add_outputs() {
   std::vector<Value> of_a = a_.outputs(), of_b = b_.outputs();
   for (size_t i = 0; i < of_a.size(); ++i) {
     for (size_t j = 0; j < of_b.size() && !row_of_.contains(of_a[i].id); ++j) {
-      if (b_.output_name(j) != a_.output_name(i) || !is_float(of_a[i].dtype())) continue;
+      const bool is_compared = why_not(of_a[i]).empty() && why_not(of_b[j]).empty();
+      if (b_.output_name(j) != a_.output_name(i) || !is_compared) continue;
       row_of_[of_a[i].id] = rows_.size();
       rows_.push_back({std::string(a_.output_name(i)), "output", "", of_a[i], of_b[j]});
     }
@@ -184,6 +189,19 @@ std::optional<double> Comparison::ancestral(Value value, int depth) const {
   return worst;
 }
 
+// Why there is no figure for output i.
+std::string Comparison::why_no_figure(size_t i) const {
+  const Value end = a_.outputs()[i];
+  if (auto row = row_of_.find(end.id); row != row_of_.end()) return rows_[row->second].trouble;
+  const std::vector<Value> others = b_.outputs();
+  size_t j = 0;
+  while (j < others.size() && b_.output_name(j) != a_.output_name(i))
+    ++j;
+  if (j == others.size()) return "the other model has no output of this name";
+  const std::string why = why_not(end);
+  return why.empty() ? cat("in the other model, ", why_not(others[j])) : why;
+}
+
 // What is left at each output: of what goes into a last Softmax, Sigmoid or choice of the largest,
 // behind which differences no longer show, and also where only the form changes after it.
 json Comparison::outputs() const {
@@ -191,17 +209,22 @@ json Comparison::outputs() const {
   std::vector<Value> ends = a_.outputs();
   for (size_t i = 0; i < ends.size(); ++i) {
     const Value value = before_hiding(ends[i]).value_or(ends[i]);
+    const auto own = row_of_.find(ends[i].id);
+    const bool differs = own != row_of_.end() && !rows_[own->second].trouble.empty();
     const Difference* row = row_of(value);
-    std::optional<double> ratio = row ? row->ratio() : ancestral(value);
+    std::optional<double> ratio;
+    if (!differs) ratio = row ? row->ratio() : ancestral(value);
     if (!ratio && row_of(ends[i])) ratio = row_of(ends[i])->ratio();
     json one{{"name", a_.output_name(i)}, {"value", value.name()}};
-    one["snr_db"] = ratio ? json(decibels(*ratio)) : json();
+    one["snr_db"] = ratio ? json(decibels(1, *ratio)) : json();
+    if (!ratio) one["trouble"] = why_no_figure(i);
     all.push_back(std::move(one));
   }
   return all;
 }
 
-json Comparison::report(uint64_t samples) const {
+// The most damaging first, what could not be compared last.
+json Comparison::layers() const {
   struct Line {
     double damage;
     const Difference* row;
@@ -211,24 +234,39 @@ json Comparison::report(uint64_t samples) const {
     double own = row.ratio();
     lines.push_back({std::isinf(own) ? own : own - inherited(row.in_a), &row});
   }
-  std::stable_sort(lines.begin(), lines.end(),
-                   [](const Line& x, const Line& y) { return x.damage > y.damage; });
+  std::stable_sort(lines.begin(), lines.end(), [](const Line& x, const Line& y) {
+    const bool is_x = x.row->trouble.empty(), is_y = y.row->trouble.empty();
+    return is_x != is_y ? is_x : is_x && x.damage > y.damage;
+  });
   json all = json::array();
   for (const Line& line : lines) {
-    json one{
-        {"value", line.row->name},       {"op", line.row->op},
-        {"node", line.row->node},        {"source_snr_db", decibels(inherited(line.row->in_a))},
-        {"damage", finite(line.damage)}, {"snr_db", decibels(line.row->ratio())},
-        {"cosine", line.row->cosine()},  {"max_error", finite(line.row->max_error)}};
-    if (!line.row->trouble.empty()) one["trouble"] = line.row->trouble;
+    json one{{"value", line.row->name},
+             {"op", line.row->op},
+             {"node", line.row->node},
+             {"source_snr_db", decibels(1, inherited(line.row->in_a))}};
+    if (line.row->trouble.empty()) {
+      one["damage"] = finite(line.damage);
+      one["snr_db"] = decibels(1, line.row->ratio());
+      one["cosine"] = line.row->cosine();
+      one["max_error"] = finite(line.row->max_error);
+    } else {
+      one["damage"] = one["snr_db"] = one["cosine"] = one["max_error"] = json();
+      one["trouble"] = line.row->trouble;
+    }
     all.push_back(std::move(one));
   }
-  json summary{{"samples", samples}, {"compared", rows_.size()}, {"outputs", outputs()}};
+  return all;
+}
+
+json Comparison::report(uint64_t samples) const {
+  const auto compared =
+      std::ranges::count_if(rows_, [](const Difference& row) { return row.trouble.empty(); });
+  json summary{{"samples", samples}, {"compared", compared}, {"outputs", outputs()}};
   for (const json& one : summary["outputs"]) {
     if (one["snr_db"].is_null()) continue;
     summary["snr_db"] = std::min(summary.value("snr_db", HUGE_VAL), one["snr_db"].get<double>());
   }
-  summary["layers"] = std::move(all);
+  summary["layers"] = layers();
   return summary;
 }
 

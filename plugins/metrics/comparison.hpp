@@ -41,7 +41,9 @@ class Comparison {
   const Difference* row_of(Value value) const;
   std::optional<double> ancestral(Value value, int depth = 0) const;
   double inherited(Value value) const { return ancestral(value).value_or(0); }
+  std::string why_no_figure(size_t i) const;
   nlohmann::json outputs() const;
+  nlohmann::json layers() const;
 
   Graph a_, b_;
   std::vector<Difference> rows_;

@@ -50,18 +50,14 @@ class Evaluate {
                          feed.fields().names(), ", got '", metric_.label(), "'"));
     }
     Progress progress(ctx_, "evaluate", feed.samples());
-    uint64_t done = 0;
     auto measure = [&](const Feed::Batch& batch) -> Status {
       Results results(plan, plan.n_outputs(), feed.batch(), batch.samples);
-      done += batch.samples;
-      progress.update(done);
       if (!reference) return metric_.update(results.all(), batch.extras);
       TN_CHECK(reference.run(batch.inputs, cancel.raw()).in("the reference model"));
       Results right(reference, reference.n_outputs(), feed.batch(), batch.samples);
       return metric_.update(results.all(), right.all());
     };
-    auto load = [&](uint64_t b) { return feed.load(b); };
-    TN_CHECK(run_batches(plan, feed.batches(), Extras::kKept, cancel, load, measure));
+    TN_CHECK(run_batches(plan, feed, cancel, &progress, measure));
     TN_TRY(value, metric_.value());
     json described = json::parse(plan.describe());
     return sink.write(json{{"metric", metric_.id()},

@@ -5,12 +5,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tenon/sdk/decibels.hpp"
+
 #include "pairing.hpp"
 
 namespace tenon::metrics {
 namespace {
-
-constexpr double kEqual = 200;  // what equal outputs give: a number, so that it prints and compares
 
 class Snr {
  public:
@@ -38,9 +38,7 @@ class Snr {
   }
   Result<double> value() const {
     if (seen_ == 0) return Status(TN_FAILED_PRECONDITION, "no samples were seen");
-    if (noise_ == 0) return kEqual;
-    if (!std::isfinite(noise_) || signal_ == 0) return -kEqual;
-    return std::clamp(10 * std::log10(signal_ / noise_), -kEqual, kEqual);
+    return decibels(signal_, noise_);
   }
   Status details(Sink& sink) const {
     return sink.write(nlohmann::json{

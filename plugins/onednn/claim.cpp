@@ -75,7 +75,7 @@ std::string why_not_body(const Graph* body) {
 
 std::string why_not(const Graph& graph, int index) {
   const Node& node = graph.nodes[index];
-  if (!node.unbound.empty() && find_handler(node.op)->op.empty()) {
+  if (!node.unbound.empty() && find_handler(node.op).op.empty()) {
     return node.unbound;
   }
   for (int input : node.inputs) {
@@ -85,7 +85,7 @@ std::string why_not(const Graph& graph, int index) {
     if (std::string why = unknown_value(graph, output); !why.empty()) return why;
   }
   if (node.outputs.empty() || node.outputs[0] == kNone) return "no first output";
-  const Handler& handler = *find_handler(node.op);
+  const Handler& handler = find_handler(node.op);
   if ((handler.takes & kOptionalFirst) == 0 && (node.inputs.empty() || node.inputs[0] == kNone))
     return "no first input";
   if (is_empty_by_data(graph, node)) return "the result has no elements, as data say";

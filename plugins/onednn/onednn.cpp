@@ -254,13 +254,13 @@ class OneDnn {
     return {made, made->executable.get()};
   }
 
-  // Says it once in a process where bf16 was asked for and the plan is another.
+  // Warns where bf16 was asked for and the plan is another: once, however many parts and shapes it
+  // is compiled for.
   std::string precision_of(const Plan& plan, const CompileOptions& asked) const {
     if (plan.real_type == ElementType::kBf16) return "bf16";
     if (!asked.bf16) return "fp32";
     const std::string made = "fp32: " + why_not_bf16();
-    static std::once_flag said;
-    std::call_once(said, [&] {
+    std::call_once(*warned_, [&] {
       log_line(ctx_, TN_LOG_WARNING, cat("precision=bf16 keeps floating-point values in ", made));
     });
     return made;
@@ -339,6 +339,7 @@ class OneDnn {
   std::unique_ptr<WeightStore> store_;
   std::unique_ptr<kernels::code::CodeStore> code_store_ =
       std::make_unique<kernels::code::CodeStore>();
+  std::unique_ptr<std::once_flag> warned_ = std::make_unique<std::once_flag>();
 };
 
 }  // namespace tenon::onednn

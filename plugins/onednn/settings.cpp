@@ -7,14 +7,9 @@
 namespace tenon::onednn {
 namespace {
 
-SparseUse sparse_use(std::string_view name) {
-  if (name == "off") return SparseUse::kOff;
-  return name == "all" ? SparseUse::kAll : SparseUse::kAuto;
-}
-
-WinogradUse winograd_use(std::string_view name) {
-  if (name == "off") return WinogradUse::kOff;
-  return name == "all" ? WinogradUse::kAll : WinogradUse::kAuto;
+Use use_of(std::string_view name) {
+  if (name == "off") return Use::kOff;
+  return name == "all" ? Use::kAll : Use::kAuto;
 }
 
 Status check_without(const std::vector<std::string>& without) {
@@ -47,8 +42,8 @@ CompileOptions Settings::with(const Options& of_the_plan) const {
   const std::string kept_in = of_the_plan.text("precision", precision);
   compile.bf16 = kept_in == "bf16";
   compile.int8_rows = kept_in != "fp32";
-  compile.winograd = winograd_use(of_the_plan.text("winograd", winograd));
-  compile.sparse = sparse_use(of_the_plan.text("sparse", sparse));
+  compile.winograd = use_of(of_the_plan.text("winograd", winograd));
+  compile.sparse = use_of(of_the_plan.text("sparse", sparse));
   compile.without = of_the_plan.has("without") ? of_the_plan.texts("without") : without;
   const int64_t wanted = of_the_plan.integer("threads", threads);
   compile.threads = wanted > 0 ? static_cast<int>(wanted) : team::max_threads();

@@ -78,7 +78,8 @@ Status Exporter::node(Node from, ScopeNames& names, onnx::NodeProto& to) {
     TN_CHECK(attribute(from, name, names, to).in(cat("attribute ", name)));
   }
   node_notes(from, keeps_metadata, to);
-  if (int64_t needed = lowest_opset(from); needed > opset) {
+  TN_TRY(needed, lowest_opset(from));
+  if (needed > opset) {
     opset = needed;
     opset_node = cat("node ", from.name(), " (", from.type(), ")");
   }

@@ -33,6 +33,14 @@ void drop_left_out(std::vector<Value>& inputs, const Attributes& attributes) {
     inputs.pop_back();
 }
 
+// ONNX Runtime's own pair has the types of later opsets, by which its quantizers write them in
+// files of older ones; what it means is what ONNX's pair means.
+bool is_onnx(const onnx::NodeProto& node) {
+  const std::string &domain = node.domain(), &type = node.op_type();
+  return domain == "ai.onnx" ||
+         (domain == "com.microsoft" && (type == "QuantizeLinear" || type == "DequantizeLinear"));
+}
+
 Status notes(const EditView& edit, Node added, const onnx::NodeProto& from) {
   if (!from.doc_string().empty())
     TN_CHECK(edit.set_note(added.id, kNoteDoc, any_text(from.doc_string())));
@@ -90,7 +98,7 @@ Status Importer::node(const EditView& edit, const onnx::NodeProto& from, Frame& 
 
 Result<Draft> Importer::draft(const onnx::NodeProto& from, const Frame& frame) const {
   Draft out;
-  out.domain = from.domain() == "ai.onnx" ? std::string() : from.domain();
+  out.domain = is_onnx(from) ? std::string() : from.domain();
   out.type = from.op_type();
   if (!from.name().empty()) out.name = cat(frame.prefix, from.name());
   out.scope = frame.scope;

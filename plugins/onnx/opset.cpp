@@ -18,7 +18,8 @@ struct OpsetRow {  // sorted by type, then since
   uint64_t most_inputs;
   uint64_t required_outputs;
   std::string_view attributes;  // ",axis,epsilon,"
-  uint32_t types[kMaskedInputs + kMaskedOutputs];
+  uint64_t types[kMaskedInputs + kMaskedOutputs];
+  uint8_t variables[kMaskedInputs + kMaskedOutputs];
 };
 struct IrRow {
   int64_t opset;
@@ -26,9 +27,39 @@ struct IrRow {
 };
 #include "opset_rows.inc"
 
-bool takes_type(uint32_t mask, Value value) {
-  int32_t onnx_type = value ? onnx_of_dtype(value.dtype()) : 0;
-  return onnx_type == 0 || (mask >> onnx_type & 1u);
+// An input or output where a row says something of it.
+struct Typed {
+  size_t at;  // in the row
+  uint32_t kind;
+  int32_t onnx_type;
+};
+std::vector<Typed> typed_of(const Node& node) {
+  std::vector<Typed> out;
+  auto add = [&](Value value, uint64_t at) {
+    const tn_type type = value ? value.raw_type() : tn_type{};
+    const int32_t onnx_type = value ? onnx_of_dtype(type.dtype) : 0;
+    if (onnx_type != 0) out.push_back({at, type.kind, onnx_type});
+  };
+  for (uint64_t i = 0; i < std::min(node.n_inputs(), kMaskedInputs); ++i)
+    add(node.input(i), i);
+  for (uint64_t i = 0; i < std::min(node.n_outputs(), kMaskedOutputs); ++i)
+    add(node.output(i), kMaskedInputs + i);
+  return out;
+}
+
+bool takes_type(const OpsetRow& row, const Typed& value) {
+  const int of = value.kind == TN_KIND_TENSOR ? 0 : 32;
+  return row.types[value.at] >> (of + value.onnx_type) & 1u;
+}
+
+// What has one type variable has one element type.
+bool agree(const OpsetRow& row, const std::vector<Typed>& values) {
+  for (const Typed& a : values)
+    for (const Typed& b : values)
+      if (row.variables[a.at] > 0 && row.variables[a.at] == row.variables[b.at] &&
+          a.kind == b.kind && a.onnx_type != b.onnx_type)
+        return false;
+  return true;
 }
 
 bool takes(const OpsetRow& row, const Node& node) {
@@ -39,11 +70,21 @@ bool takes(const OpsetRow& row, const Node& node) {
     if (name != "captures" && row.attributes.find(cat(",", name, ",")) == row.attributes.npos)
       return false;
   }
-  for (uint64_t i = 0; i < std::min(node.n_inputs(), kMaskedInputs); ++i)
-    if (!takes_type(row.types[i], node.input(i))) return false;
-  for (uint64_t i = 0; i < std::min(node.n_outputs(), kMaskedOutputs); ++i)
-    if (!takes_type(row.types[kMaskedInputs + i], node.output(i))) return false;
-  return true;
+  const std::vector<Typed> values = typed_of(node);
+  return agree(row, values) &&
+         std::ranges::all_of(values, [&](const Typed& one) { return takes_type(row, one); });
+}
+
+// Why no definition takes a node's types, of those that would be invalid files; empty: other
+// reasons, as an attribute that ONNX does not have.
+std::string why_no(const OpsetRow& newest, const Node& node) {
+  const std::vector<Typed> values = typed_of(node);
+  if (!agree(newest, values)) return "inputs and outputs of one element type, got several";
+  for (const Typed& one : values)
+    if (one.kind != TN_KIND_TENSOR && !takes_type(newest, one))
+      return cat("sequences and optional values of a type that ONNX has, got ",
+                 dtype_name(dtype_of_onnx(one.onnx_type)));
+  return "";
 }
 
 const OpsetRow* first_row(std::string_view type) {
@@ -58,15 +99,19 @@ uint64_t required_outputs(const Node& node) {
   return row != std::end(kOpsetRows) && row->type == node.type() ? row->required_outputs : 0;
 }
 
-int64_t lowest_opset(const Node& node) {
+Result<int64_t> lowest_opset(const Node& node) {
   if (!node.domain().empty()) return kLowestWritten;
   std::string_view type = node.type();
   const OpsetRow* row = first_row(type);
   int64_t first = kLowestWritten;
+  std::string why;
   for (auto at = row; at != std::end(kOpsetRows) && at->type == type; ++at) {
     if (takes(*at, node)) return std::max(at->since, kLowestWritten);
     if (at == row) first = std::max(at->since, kLowestWritten);
+    why = why_no(*at, node);
   }
+  if (!why.empty())
+    return unsupported(cat("operator ", type, " in a file of ONNX: expected ", why));
   return first;  // no definition takes it: the lowest that knows the operator
 }
 

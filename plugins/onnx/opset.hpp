@@ -12,8 +12,10 @@ inline constexpr int64_t kHighestWritten = 28;
 inline constexpr int64_t kHighestUnasked = 26;
 
 // The lowest opset from 21 on whose definition of the operator takes this node: its attributes, its
-// number of inputs, its element types. 21 for what ONNX does not define.
-int64_t lowest_opset(const Node& node);
+// number of inputs, its element types. 21 for what ONNX does not define. An error where a file with
+// it would be invalid: element types that no definition lets differ, sequences of a type that none
+// has.
+Result<int64_t> lowest_opset(const Node& node);
 
 // How many of its first outputs an operator of ONNX has to have a name for; of others 0.
 uint64_t required_outputs(const Node& node);

@@ -52,12 +52,10 @@ class Writer {
   Status write(const tn_graph* graph, tn_target* target, const Cancel& cancel) {
     const bool as_gaps_too = sparse_ == "gaps";
     if (!n_bits_ && !as_gaps_too) return write_as_it_is(graph, target, cancel);
-    tn_graph* raw = nullptr;
-    TN_CHECK(services.graph->clone(graph, &raw));
-    OwnedGraph other = OwnedGraph::take(raw);
-    if (n_bits_) TN_CHECK(as_n_bits(raw));
-    if (as_gaps_too) TN_CHECK(as_gaps(raw));
-    return write_as_it_is(raw, target, cancel);
+    TN_TRY(other, OwnedGraph::copy_of(graph));
+    if (n_bits_) TN_CHECK(as_n_bits(other.get()));
+    if (as_gaps_too) TN_CHECK(as_gaps(other.get()));
+    return write_as_it_is(other.get(), target, cancel);
   }
 
  private:

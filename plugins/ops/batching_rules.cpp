@@ -105,7 +105,7 @@ Result<std::vector<int64_t>> stated_ints(Batching& b, uint64_t i) {
 
 std::vector<int64_t> shifted(std::vector<int64_t> axes, size_t rank) {
   for (int64_t& axis : axes)
-    axis = (axis < 0 ? axis + static_cast<int64_t>(rank) : axis) + 1;
+    axis = positive_axis(axis, rank) + 1;
   return axes;
 }
 

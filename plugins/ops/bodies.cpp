@@ -59,6 +59,44 @@ Status copy_out(const Call& call, uint64_t i, const DLTensor& from) {
   return {};
 }
 
+std::vector<Type> types_of(const std::vector<Value>& values) {
+  std::vector<Type> out;
+  for (Value v : values)
+    out.push_back(v.type());
+  return out;
+}
+
+std::vector<Type> output_types(Graph body, const std::vector<Type>& given) {
+  const std::vector<Type> own = types_of(body.outputs());
+  const auto is_known = [](const Type& type) { return type.is_static(); };
+  const size_t n = body.inputs().size();
+  if (std::ranges::all_of(own, is_known) || !std::ranges::all_of(given, is_known) ||
+      given.size() > n)
+    return own;
+  std::vector<std::unique_ptr<TypeView>> views;
+  std::vector<const tn_type*> types(n - given.size(), nullptr);
+  for (const Type& type : given) {
+    views.push_back(std::make_unique<TypeView>(type));
+    types.push_back(views.back()->get());
+  }
+  tn_graph* raw = nullptr;
+  if (!Status(services.graph->bind(body.raw, types.data(), types.size(), &raw)).ok()) return own;
+  OwnedGraph bound = OwnedGraph::take(raw);
+  return types_of(bound.view().outputs());
+}
+
+std::vector<Type> repeated_types(Graph body,
+                                 const std::vector<Type>& given,
+                                 uint64_t first,
+                                 uint64_t n_states) {
+  std::vector<Type> out = output_types(body, given);
+  for (size_t i = 0; i < n_states; ++i)
+    if (first + i >= out.size() || out[first + i].dims != given[i].dims ||
+        out[first + i].dtype != given[i].dtype)
+      return types_of(body.outputs());
+  return out;
+}
+
 Type common(const Type& a, const Type& b) {
   Type out = unranked(a.dtype == TN_DTYPE_NONE ? b.dtype : a.dtype);
   if (a.ranked && b.ranked && a.rank() == b.rank()) {
@@ -71,20 +109,23 @@ Type common(const Type& a, const Type& b) {
   return out;
 }
 
+Type type_of(const DLTensor& tensor) {
+  return {dtype_of(tensor), to_vector(shape_of(tensor))};
+}
+
 Status join(const Call& call,
             uint64_t i,
             const std::vector<Tensor>& items,
             int64_t stated_axis,
             bool reverse,
-            Value declared) {
+            const Type& one) {
   if (items.empty()) {
-    Type type = declared.type();
     std::vector<int64_t> shape;
-    for (int64_t dim : type.dims)
+    for (int64_t dim : one.dims)
       shape.push_back(std::max<int64_t>(dim, 0));
     TN_TRY(axis, axis_in(stated_axis, shape.size() + 1, "scan_output_axes"));
     shape.insert(shape.begin() + axis, 0);
-    return call.out(i, type.dtype, shape).status();
+    return call.out(i, one.dtype, shape).status();
   }
   DLTensor first = items[0].dl();
   TN_TRY(axis, axis_in(stated_axis, static_cast<size_t>(first.ndim) + 1, "scan_output_axes"));

@@ -21,14 +21,25 @@ Status copy_out(const Call& call, uint64_t i, const DLTensor& from);
 // What two types have in common. The kind is the second's: a Loop may begin with an optional that
 // its body makes a sequence.
 Type common(const Type& a, const Type& b);
-// Output i: what scan outputs collect, one per iteration, joined along a new axis. declared: the
-// body's output, whose type an empty result has.
+// The types of the body's outputs where its last inputs have the types of `given`, as those of a
+// batch that is known; the body's own where some of these are not known or do not fit.
+std::vector<Type> output_types(Graph body, const std::vector<Type>& given);
+// The same of a body that runs again and again with states, `given` being theirs and what follows:
+// outputs from `first` on are the next states, which must have the types of these.
+std::vector<Type> repeated_types(Graph body,
+                                 const std::vector<Type>& given,
+                                 uint64_t first,
+                                 uint64_t n_states);
+// Of dense memory.
+Type type_of(const DLTensor& tensor);
+// Output i: what scan outputs collect, one per iteration, joined along a new axis. one: the
+// type of what an iteration gives, of which an empty result has none; unknown sizes are 0.
 Status join(const Call& call,
             uint64_t i,
             const std::vector<Tensor>& items,
             int64_t axis,
             bool reverse,
-            Value declared);
+            const Type& one);
 
 // A body in the making: build(edit) adds inputs, nodes and outputs.
 template <class Build>

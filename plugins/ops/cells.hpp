@@ -92,17 +92,6 @@ class Odometer {
   std::vector<int64_t> at_;
 };
 
-// Everything before, at and after an axis, as counts.
-struct AxisSplit {
-  int64_t outer = 1, size = 1, inner = 1;
-  AxisSplit(std::span<const int64_t> shape, int64_t axis) {
-    for (int64_t d = 0; d < int64_t(shape.size()); ++d) {
-      int64_t& part = d < axis ? outer : d == axis ? size : inner;
-      part *= shape[static_cast<size_t>(d)];
-    }
-  }
-};
-
 inline std::vector<int64_t> to_vector(std::span<const int64_t> shape) {
   return {shape.begin(), shape.end()};
 }

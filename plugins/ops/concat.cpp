@@ -81,7 +81,7 @@ Result<Node> concat_sample(EditView edit, uint64_t seed) {
   int64_t rank = static_cast<int64_t>(dims.size()), axis = random.integer(-rank, rank - 1);
   std::vector<Value> inputs;
   for (int64_t i = random.integer(1, 3); i > 0; --i) {
-    dims[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = random.integer(1, 4);
+    dims[static_cast<size_t>(positive_axis(axis, dims.size()))] = random.integer(1, 4);
     TN_TRY(x, random.input(TN_F32, dims));
     inputs.push_back(x);
   }

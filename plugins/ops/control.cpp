@@ -18,8 +18,12 @@ Status if_shape(EditView edit, Node node) {
   if (a.size() != b.size() || a.size() < node.n_outputs())
     return invalid(cat("branches: expected ", node.n_outputs(), " outputs each, got ", a.size(),
                        " and ", b.size()));
+  std::vector<Type> captures;
+  for (uint64_t i = 1; i < node.n_inputs(); ++i)
+    captures.push_back(node.input(i).type());
+  const std::vector<Type> yes = output_types(first, captures), no = output_types(second, captures);
   for (size_t i = 0; i < node.n_outputs(); ++i)
-    TN_CHECK(set_output(edit, node, i, common(a[i].type(), b[i].type())));
+    TN_CHECK(set_output(edit, node, i, common(yes[i], no[i])));
   return {};
 }
 
@@ -42,8 +46,12 @@ Status loop_shape(EditView edit, Node node) {
   if (results.size() < node.n_outputs() + 1)
     return invalid(cat("body: expected ", node.n_outputs() + 1, " outputs, got ", results.size()));
   const std::optional<int64_t> steps = known_steps(node, body);
+  std::vector<Type> given;
+  for (uint64_t i = 2; i < node.n_inputs(); ++i)
+    given.push_back(node.input(i).type());
+  const std::vector<Type> types = repeated_types(body, given, 1, n_states);
   for (uint64_t i = 0; i < node.n_outputs(); ++i) {
-    Type type = results[i + 1].type();
+    const Type& type = types[i + 1];
     if (i < n_states) {
       TN_CHECK(set_output(edit, node, i, common(node.input(i + 2).type(), type)));
     } else if (type.ranked) {
@@ -91,9 +99,15 @@ Status loop_ref(const Call& call) {
   }
   for (size_t s = 0; s < n_states; ++s)
     TN_CHECK(copy_out(call, s, states[s]));
-  std::vector<Value> declared = graph_of(call.node(), "body").outputs();
+  std::vector<Type> types(1 + n_out);
+  if (!scans.empty() && scans[0].empty()) {  // no iteration says what it would have given
+    std::vector<Type> given;
+    for (size_t i = 2; i < call.n_in(); ++i)
+      given.push_back(type_of(call.in(i)));
+    types = repeated_types(graph_of(call.node(), "body"), given, 1, n_states);
+  }
   for (size_t s = 0; s < scans.size(); ++s)
-    TN_CHECK(join(call, n_states + s, scans[s], 0, false, declared[1 + n_states + s]));
+    TN_CHECK(join(call, n_states + s, scans[s], 0, false, types[1 + n_states + s]));
   return {};
 }
 

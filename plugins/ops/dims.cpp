@@ -363,7 +363,7 @@ Result<int64_t> axis_in(int64_t axis, size_t rank, std::string_view what) {
   if (axis < -size || axis >= size) {
     return invalid(cat(what, ": expected a number in -", size, "..", size - 1, ", got ", axis));
   }
-  return axis < 0 ? axis + size : axis;
+  return positive_axis(axis, rank);
 }
 
 }  // namespace tenon::ops

@@ -8,8 +8,7 @@
 namespace tenon::ops::fused {
 
 bool is_read(Node node, uint64_t i) {
-  return i < node.n_outputs() &&
-         (node.output(i).consumer_count() > 0 || node.output(i).is_output());
+  return node.output(i).is_used();
 }
 Status expect_unread(Node node, uint64_t i, std::string_view name) {
   if (!is_read(node, i)) return {};

@@ -26,7 +26,7 @@ Status same_shape(EditView edit, Node node) {
 
 // Each of batch*groups runs of elements is brought to mean 0 and variance 1, then scaled and
 // shifted per channel.
-Status normalise(const Call& call, int64_t groups) {
+Status normalize(const Call& call, int64_t groups) {
   std::span<const int64_t> shape = call.shape(0);
   if (shape.size() < 2) return invalid(cat("x: expected rank from 2, got ", shape.size()));
   AxisSplit split(shape, 1);
@@ -62,10 +62,10 @@ Status normalise(const Call& call, int64_t groups) {
   });
 }
 Status instance_ref(const Call& call) {
-  return normalise(call, call.shape(0).size() < 2 ? 1 : call.shape(0)[1]);
+  return normalize(call, call.shape(0).size() < 2 ? 1 : call.shape(0)[1]);
 }
 Status group_ref(const Call& call) {
-  return normalise(call, call.node().attr_int("num_groups", 1));
+  return normalize(call, call.node().attr_int("num_groups", 1));
 }
 
 Result<Node> norm_sample(EditView edit, uint64_t seed, bool grouped) {

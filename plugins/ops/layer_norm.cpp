@@ -21,37 +21,37 @@ Status layer_norm_shape(EditView edit, Node node) {
     return set_output(edit, node, 2, unranked(statistics));
   }
   TN_TRY(axis, axis_in(node.attr_int("axis", -1), x.rank()));
-  Dims dims = dims_of(x), normalised(dims.begin() + axis, dims.end());
-  Dim size = product(normalised);
+  Dims dims = dims_of(x), normalized(dims.begin() + axis, dims.end());
+  Dim size = product(normalized);
   for (uint64_t i : {1u, 2u}) {
     Type given = node.input(i).type();
     // Leading axes of 1 are allowed: [1, 1, d] for [d].
-    bool whole = given.is_static() && size.is(given.elements()) && given.rank() > normalised.size();
-    if (!whole) TN_CHECK(expect_broadcast(node, i, normalised));
+    bool whole = given.is_static() && size.is(given.elements()) && given.rank() > normalized.size();
+    if (!whole) TN_CHECK(expect_broadcast(node, i, normalized));
   }
   std::fill(dims.begin() + axis, dims.end(), Dim(1));
   TN_CHECK(set_output(edit, node, 1, statistics, dims));
   return set_output(edit, node, 2, statistics, dims);
 }
 
-// An operand that broadcasts over the normalised axes, as doubles in their order.
+// An operand that broadcasts over the normalized axes, as doubles in their order.
 Result<std::vector<double>> broadcast_operand(const Call& call,
                                               uint64_t i,
                                               int64_t size,
-                                              std::span<const int64_t> normalised) {
+                                              std::span<const int64_t> normalized) {
   std::span<const int64_t> shape = call.shape(i);
-  if (shape.size() > normalised.size() && element_count(shape) != size)
-    return unsupported(cat("input ", i, ": expected a shape within the normalised axes"));
+  if (shape.size() > normalized.size() && element_count(shape) != size)
+    return unsupported(cat("input ", i, ": expected a shape within the normalized axes"));
   std::vector<double> out(static_cast<size_t>(size));
-  std::vector<int64_t> strides(normalised.size(), 0), own = dense_strides(shape);
-  for (size_t d = 0; d < std::min(shape.size(), normalised.size()); ++d) {
-    int64_t extent = shape[shape.size() - 1 - d], full = normalised[normalised.size() - 1 - d];
+  std::vector<int64_t> strides(normalized.size(), 0), own = dense_strides(shape);
+  for (size_t d = 0; d < std::min(shape.size(), normalized.size()); ++d) {
+    int64_t extent = shape[shape.size() - 1 - d], full = normalized[normalized.size() - 1 - d];
     if (extent != 1 && extent != full)
       return invalid(cat("input ", i, ": expected ", full, " or 1, got ", extent));
-    strides[normalised.size() - 1 - d] = extent == 1 ? 0 : own[shape.size() - 1 - d];
+    strides[normalized.size() - 1 - d] = extent == 1 ? 0 : own[shape.size() - 1 - d];
   }
   TN_CHECK(dispatch<kFloats>(call.dtype(i), [&]<class U>() -> Status {
-    Odometer at(normalised);
+    Odometer at(normalized);
     for (double& value : out) {
       value = static_cast<double>(call.data<U>(i)[at.dot(strides)]);
       at.next();
@@ -79,16 +79,16 @@ Status write_statistic(const Call& call, uint64_t i, int64_t axis, const std::ve
 Status norm_ref(const Call& call, bool centred) {
   std::span<const int64_t> shape = call.shape(0);
   TN_TRY(axis, axis_in(call.node().attr_int("axis", -1), shape.size()));
-  std::span<const int64_t> normalised = shape.subspan(static_cast<size_t>(axis));
-  int64_t size = element_count(normalised);
+  std::span<const int64_t> normalized = shape.subspan(static_cast<size_t>(axis));
+  int64_t size = element_count(normalized);
   int64_t rows = element_count(shape.subspan(0, static_cast<size_t>(axis)));
   std::vector<double> scale(static_cast<size_t>(size), 1.0), bias(static_cast<size_t>(size), 0.0);
   if (call.has(1)) {
-    TN_TRY(given, broadcast_operand(call, 1, size, normalised));
+    TN_TRY(given, broadcast_operand(call, 1, size, normalized));
     scale = given;
   }
   if (call.has(2)) {
-    TN_TRY(given, broadcast_operand(call, 2, size, normalised));
+    TN_TRY(given, broadcast_operand(call, 2, size, normalized));
     bias = given;
   }
   double epsilon = call.node().attr_float("epsilon", 1e-5);
@@ -165,11 +165,11 @@ Status layer_norm_vjp(Gradients& g) {
   Value x = g.in(0), scale = g.in(1);
   Type type = g.ranked(x, "LayerNormalization");
   TN_TRY(axis, axis_in(g.of().attr_int("axis", -1), type.rank()));
-  std::vector<int64_t> normalised(type.dims.begin() + axis, type.dims.end());
-  for (int64_t dim : normalised)
-    if (dim < 0) return unsupported("LayerNormalization: the normalised sizes must be known here");
-  bool is_full = scale.type().is_static() && scale.type().dims == normalised;
-  Value full = is_full ? scale : g.op("Expand", {scale, g.ints(normalised)});
+  std::vector<int64_t> normalized(type.dims.begin() + axis, type.dims.end());
+  for (int64_t dim : normalized)
+    if (dim < 0) return unsupported("LayerNormalization: the normalized sizes must be known here");
+  bool is_full = scale.type().is_static() && scale.type().dims == normalized;
+  Value full = is_full ? scale : g.op("Expand", {scale, g.ints(normalized)});
   Node made = g.node({.type = "LayerNormGrad",
                       .inputs = {g.cotangent(), x, full},
                       .attrs = {{"axis", axis}, {"epsilon", g.of().attr_float("epsilon", 1e-5)}},
@@ -177,7 +177,7 @@ Status layer_norm_vjp(Gradients& g) {
                       .domain = "tenon"});
   if (!made) return {};
   auto like = [&](Value sums, Value of) {
-    if (of.type().is_static() && of.type().dims == normalised) return sums;
+    if (of.type().is_static() && of.type().dims == normalized) return sums;
     Node narrow = g.node({.type = "SumTo", .inputs = {sums, g.shape_of(of)}, .domain = "tenon"});
     return narrow ? narrow.output() : Value{};
   };
@@ -191,12 +191,12 @@ Result<Node> norm_sample(EditView edit, uint64_t seed, bool centred) {
   Sampler random(edit, seed);
   std::vector<int64_t> dims = random.shape(1, 4);
   int64_t rank = static_cast<int64_t>(dims.size()), axis = random.integer(0, rank - 1);
-  std::vector<int64_t> normalised(dims.begin() + axis, dims.end());
+  std::vector<int64_t> normalized(dims.begin() + axis, dims.end());
   TN_TRY(x, random.input(TN_F32, dims));
-  TN_TRY(scale, random.input(TN_F32, normalised));
+  TN_TRY(scale, random.input(TN_F32, normalized));
   std::vector<Value> inputs{x, scale};
   if (centred && random.coin()) {
-    TN_TRY(bias, random.input(TN_F32, normalised));
+    TN_TRY(bias, random.input(TN_F32, normalized));
     inputs.push_back(bias);
   }
   return edit.add({.type = centred ? "LayerNormalization" : "RMSNormalization",

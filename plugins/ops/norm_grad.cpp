@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon:BatchNormGrad(dy, x, scale) and tenon:LayerNormGrad(dy, x, scale): what comes back through
-// a normalisation over statistics of x itself. Both give dx, dscale, dbias. With n = (x -
+// a normalization over statistics of x itself. Both give dx, dscale, dbias. With n = (x -
 // mean)/root and the means taken over what the statistics are of (Ioffe & Szegedy 2015, section 3):
 //   dx = (dy*scale - mean(dy*scale) - n*mean(dy*scale*n))/root;  dscale = sum(dy*n); dbias =
 //   sum(dy)

@@ -348,6 +348,8 @@ Status linear_batch(Batching& b) {
   return {};
 }
 
+// ONNX has one type for x and the scale before opset 23, and runtimes have no other kernels: x
+// stays in the type that it had.
 constexpr tn_op kQuantize =
     op_row({.type = "QuantizeLinear",
             .since = 25,
@@ -364,7 +366,7 @@ constexpr tn_op kQuantize =
             .vjp_inputs = 7,
             .vjp_outputs = 0,
             .batch = batch<linear_batch>,
-            .cast = "own=1"});
+            .cast = "cpu=keep cuda=keep O2=keep O3=keep own=1"});
 constexpr tn_op kDequantize =
     op_row({.type = "DequantizeLinear",
             .since = 25,

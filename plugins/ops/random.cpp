@@ -113,7 +113,7 @@ Status multinomial_shape(EditView edit, Node node) {
                     {rows, node.attr_int("sample_size", 1)});
 }
 
-// x: unnormalised log probabilities [n, classes].
+// x: unnormalized log probabilities [n, classes].
 Status multinomial_ref(const Call& call) {
   std::span<const int64_t> x = call.shape(0);
   int64_t samples = call.node().attr_int("sample_size", 1);

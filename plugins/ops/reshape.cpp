@@ -97,7 +97,7 @@ Result<Dims> flattened(const Dims& in, int64_t axis) {
   auto rank = static_cast<int64_t>(in.size());
   if (axis < -rank || axis > rank)
     return invalid(cat("axis: expected a number in -", rank, "..", rank, ", got ", axis));
-  if (axis < 0) axis += rank;
+  axis = positive_axis(axis, in.size());
   return Dims{product(Dims(in.begin(), in.begin() + axis)),
               product(Dims(in.begin() + axis, in.end()))};
 }

@@ -17,22 +17,32 @@ Settings settings_of(Node node) {
 
 namespace {
 
+// The output size before it was rounded, and the very size where that was given: so that halves,
+// where nearest elements change, are met exactly.
+double unrounded_size(const Axis& a) {
+  const double size = a.scale * static_cast<double>(a.in), out = static_cast<double>(a.out);
+  return std::fabs(size - out) < 1e-9 * out ? out : size;
+}
+
+// As ONNX's reference implementation has it: align_corners divides by the unrounded size. (PyTorch
+// and ONNX Runtime take the rounded one, which differs where scales leave a fraction.)
 double source_of(const Settings& s, const Axis& a, int64_t i) {
   auto x = static_cast<double>(i), in = static_cast<double>(a.in), out = static_cast<double>(a.out);
-  double exact = a.scale * in;  // the output size before it was rounded
-  if (s.rule == "asymmetric") return x / a.scale;
+  const double exact = unrounded_size(a);
+  const double half_pixel = (x + 0.5) * in / exact - 0.5;
+  if (s.rule == "asymmetric") return x * in / exact;
   if (s.rule == "align_corners") return exact == 1 ? 0 : x * (in - 1) / (exact - 1);
-  if (s.rule == "pytorch_half_pixel") return a.out > 1 ? (x + 0.5) / a.scale - 0.5 : 0;
+  if (s.rule == "pytorch_half_pixel") return a.out > 1 ? half_pixel : 0;
   if (s.rule == "half_pixel_symmetric") {
     // Centres what a rounded output size leaves over.
     double adjustment = out / exact;
-    return in / 2 * (1 - adjustment) + (x + 0.5) / a.scale - 0.5;
+    return in / 2 * (1 - adjustment) + half_pixel;
   }
   if (s.rule == "tf_crop_and_resize") {
     if (a.out == 1) return 0.5 * (a.roi_start + a.roi_end) * (in - 1);
     return a.roi_start * (in - 1) + x * (a.roi_end - a.roi_start) * (in - 1) / (out - 1);
   }
-  return (x + 0.5) / a.scale - 0.5;
+  return half_pixel;
 }
 
 int64_t nearest_of(const std::string& mode, double x) {

@@ -7,20 +7,14 @@
 #include <vector>
 
 #include "tenon/sdk/role/op.hpp"
+#include "tenon/sdk/splitmix.hpp"
 
 namespace tenon::ops {
 
-class Sampler {
+class Sampler : public SampleIntegers {
  public:
-  Sampler(EditView edit, uint64_t seed) : edit_(edit), state_(seed * 0x9e3779b97f4a7c15ull + 1) {}
+  Sampler(EditView edit, uint64_t seed) : SampleIntegers(seed), edit_(edit) {}
 
-  // A number in low..high, both possible.
-  int64_t integer(int64_t low, int64_t high) {
-    state_ += 0x9e3779b97f4a7c15ull;  // splitmix64 (Steele et al., OOPSLA 2014)
-    uint64_t z = (state_ ^ (state_ >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return low + static_cast<int64_t>((z ^ (z >> 31)) % static_cast<uint64_t>(high - low + 1));
-  }
   bool coin() { return integer(0, 1) == 1; }
   std::vector<int64_t> shape(int64_t least_rank, int64_t most_rank, int64_t largest = 5) {
     std::vector<int64_t> dims(static_cast<size_t>(integer(least_rank, most_rank)));
@@ -44,7 +38,6 @@ class Sampler {
 
  private:
   EditView edit_;
-  uint64_t state_;
   int n_inputs_ = 0;
 };
 

@@ -13,6 +13,23 @@ int64_t at_or(const std::vector<int64_t>& list, size_t i, int64_t fallback) {
   return i < list.size() ? list[i] : fallback;
 }
 
+// The types that the body sees: those of the node's inputs, of which the scanned ones have lost an
+// axis.
+Result<std::vector<Type>> body_inputs(Node node, uint64_t n_states, uint64_t scanned) {
+  const std::vector<int64_t> axes = node.attr_ints("scan_input_axes");
+  std::vector<Type> out;
+  for (uint64_t i = 0; i < node.n_inputs(); ++i) {
+    Type type = node.input(i).type();
+    if (i >= n_states && i < n_states + scanned && type.ranked) {
+      TN_TRY(axis, axis_in(at_or(axes, i - n_states, 0), type.rank()));
+      type.dims.erase(type.dims.begin() + axis);
+      if (!type.symbols.empty()) type.symbols.erase(type.symbols.begin() + axis);
+    }
+    out.push_back(std::move(type));
+  }
+  return out;
+}
+
 Status scan_shape(EditView edit, Node node) {
   Graph body = graph_of(node, "body");
   if (!body.raw) return invalid("attribute body: expected a graph, got none");
@@ -29,8 +46,10 @@ Status scan_shape(EditView edit, Node node) {
     length = dims_of(first)[static_cast<size_t>(axis)];
   }
   std::vector<int64_t> axes = node.attr_ints("scan_output_axes");
+  TN_TRY(given, body_inputs(node, n_states, scanned));
+  const std::vector<Type> types = repeated_types(body, given, 0, n_states);
   for (uint64_t i = 0; i < node.n_outputs(); ++i) {
-    Type type = results[i].type();
+    const Type& type = types[i];
     if (i < n_states) {
       TN_CHECK(set_output(edit, node, i, common(node.input(i).type(), type)));
       continue;
@@ -111,12 +130,10 @@ class StepResults {
   DLTensor state(size_t i) const { return states_[i].buffers[step_ % 2].dl(); }
 
   Status finish() {
-    std::vector<Value> declared = graph_of(call_.node(), "body").outputs();
     for (size_t i = 0; i < collected_.size(); ++i) {
       const Collected& one = collected_[i];
       if (one.whole) continue;
-      TN_CHECK(join(call_, states_.size() + i, one.items, one.axis, one.is_reversed,
-                    declared[states_.size() + i]));
+      TN_CHECK(join(call_, states_.size() + i, one.items, one.axis, one.is_reversed, {}));
     }
     return {};
   }
@@ -203,6 +220,15 @@ class Slices {
     }
     return length;
   }
+  // Of one slice each; after length().
+  std::vector<Type> types() const {
+    std::vector<Type> out;
+    for (size_t i = 0; i < axes_.size(); ++i) {
+      out.push_back(type_of(call_.in(first_ + i)));
+      out.back().dims.erase(out.back().dims.begin() + axes_[i]);
+    }
+    return out;
+  }
   // Behind what is there; they live until the next call.
   Status add(std::vector<DLTensor>& to, int64_t step, int64_t length) {
     views_.clear();
@@ -231,6 +257,24 @@ class Slices {
   std::vector<Tensor> copies_;
 };
 
+// The results of no steps: the states as they were, and nothing of what steps would have given.
+Status give_none(const Call& call, const Slices& slices, size_t n_states, uint64_t captures) {
+  std::vector<Type> given;
+  for (size_t i = 0; i < n_states; ++i) {
+    TN_CHECK(copy_out(call, i, call.in(i)));
+    given.push_back(type_of(call.in(i)));
+  }
+  for (Type& type : slices.types())
+    given.push_back(std::move(type));
+  for (uint64_t c = call.n_in() - captures; c < call.n_in(); ++c)
+    given.push_back(type_of(call.in(c)));
+  const std::vector<Type> types = repeated_types(graph_of(call.node(), "body"), given, 0, n_states);
+  const std::vector<int64_t> axes = call.node().attr_ints("scan_output_axes");
+  for (size_t i = n_states; i < call.node().n_outputs(); ++i)
+    TN_CHECK(join(call, i, {}, at_or(axes, i - n_states, 0), false, types[i]));
+  return {};
+}
+
 Status scan_ref(const Call& call) {
   TN_TRY(body, body_of(call, "body"));
   Node node = call.node();
@@ -242,6 +286,7 @@ Status scan_ref(const Call& call) {
   size_t n_states = call.n_in() - scanned - captures;
   Slices slices(call, n_states, scanned);
   TN_TRY(length, slices.length());
+  if (length == 0) return give_none(call, slices, n_states, captures);
   StepResults results(call, n_states, node.n_outputs(), length);
   for (int64_t step = 0; step < length; ++step) {
     TN_CHECK(call.cancel().check());
@@ -254,7 +299,7 @@ Status scan_ref(const Call& call) {
     TN_CHECK(results.run(*body, in, step));
   }
   for (size_t i = 0; i < n_states; ++i)
-    TN_CHECK(copy_out(call, i, length == 0 ? call.in(i) : results.state(i)));
+    TN_CHECK(copy_out(call, i, results.state(i)));
   return results.finish();
 }
 

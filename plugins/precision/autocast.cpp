@@ -49,7 +49,11 @@ class Autocast {
         continue;
       }
       TN_CHECK(apply(edit, &casts, node, rule, inputs).in(cat("node ", node.name())));
-      const char* category = category_name(rule.category);
+      if (rule.by == "option lacking")
+        log_line(edit.ctx(), TN_LOG_INFO,
+                 cat("node ", node.name(), " (", node.type(),
+                     ") is computed in float32: it is not ", "defined for ", dtype_name(low_)));
+      std::string category(category_name(rule.category));
       ++counts[category];
       rows.push_back({{"node", node.name()},
                       {"op", node.type()},
@@ -63,27 +67,47 @@ class Autocast {
                                   {"casts", casts.count()},
                                   {"counts", counts},
                                   {"nodes", rows}};
+    warn_of_others(edit);
     TN_CHECK(edit.commit());
     return sink.write(report.dump());
   }
 
  private:
-  bool is_eligible(uint32_t dtype) const { return dtype == TN_F32 || dtype == low_; }
+  // A model that has its numbers in another type stays as it is, which the user did not mean.
+  void warn_of_others(EditView edit) const {
+    size_t n_low = 0, n_others = 0;
+    std::string other;
+    for (Node node : edit.graph().nodes())
+      for (Value v : node.outputs()) {
+        if (!v || !is_float(v.dtype()) || v.dtype() == TN_F32) continue;
+        ++(v.dtype() == low_ ? n_low : n_others);
+        if (v.dtype() != low_) other = dtype_name(v.dtype());
+      }
+    if (n_others > n_low)
+      log_line(edit.ctx(), TN_LOG_WARNING,
+               cat(n_low ? "little" : "nothing", " is computed in ", dtype_name(low_),
+                   ": the model is in ", other, " and only float32 is changed",
+                   other == "float64" ? "" : "; apply precision.widen first"));
+  }
+  bool is_eligible(Value v) const {
+    const tn_type type = v.raw_type();
+    return type.kind == TN_KIND_TENSOR && (type.dtype == TN_F32 || type.dtype == low_);
+  }
 
   void remember(Graph graph, const std::vector<Node>& nodes) {
     before_.clear();
     parameters_.clear();
     for (Value v : graph.inputs())
-      before_[v.id] = v.dtype();
+      before_[v.id] = v.type();
     for (Node node : nodes)
       for (Value v : node.outputs())
-        if (v) before_[v.id] = v.dtype();
+        if (v) before_[v.id] = v.type();
     for (Value v : graph.list(TN_LIST_STATES))
       parameters_[v.id] = true;
   }
   uint32_t dtype_before(Value v) const {
     auto found = before_.find(v.id);
-    return found == before_.end() ? v.dtype() : found->second;
+    return found == before_.end() ? v.dtype() : found->second.dtype;
   }
 
   std::vector<uint64_t> castable(Node node, const Rule& rule) const {
@@ -91,7 +115,7 @@ class Autocast {
     for (uint64_t i = 0, n = node.n_inputs(); i < n; ++i) {
       Value v = node.input(i);
       bool is_own = i < 64 && (rule.own >> i & 1);
-      if (v && !is_own && is_eligible(v.dtype())) out.push_back(i);
+      if (v && !is_own && is_eligible(v)) out.push_back(i);
     }
     return out;
   }
@@ -160,8 +184,9 @@ class Autocast {
   }
   Status restore_outputs(EditView edit, Casts* casts) const {
     for (Value v : edit.graph().outputs()) {
-      uint32_t dtype = dtype_before(v);
-      if (v.dtype() != dtype && is_eligible(v.dtype())) TN_CHECK(casts->outputs_to(v, dtype));
+      const auto had = before_.find(v.id);
+      if (had == before_.end() || v.dtype() == had->second.dtype || !is_eligible(v)) continue;
+      TN_CHECK(casts->outputs_to(v, had->second));
     }
     return {};
   }
@@ -169,7 +194,7 @@ class Autocast {
   Lists lists_;
   uint32_t low_ = TN_BF16;
   bool with_tables_ = false;
-  std::map<tn_value_id, uint32_t> before_;
+  std::map<tn_value_id, Type> before_;
   std::map<tn_value_id, bool> parameters_;  // inputs that are a state's
 };
 
@@ -192,6 +217,8 @@ TENON_PASS(autocast,
             "description": "nodes to compute in the low type: patterns of names, operators or scopes"},
     "fp32": {"type": ["array", "string"], "items": {"type": "string"},
              "description": "nodes to compute in float32: patterns likewise"},
+    "lacking": {"type": "array", "items": {"type": "string"},
+                "description": "operators that are not defined for the low type where the model goes: computed in float32 where it has them"},
     "tables": {"type": "boolean", "default": false,
                "description": "constant tables whose rows are looked up are stored in the low type too; what is looked up is cast back"},
     "follow": {"type": ["array", "string"], "items": {"type": "string"},

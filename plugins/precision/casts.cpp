@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "casts.hpp"
 
+#include <algorithm>
+
 #include "redirect.hpp"
 
 namespace tenon::precision {
@@ -34,9 +36,13 @@ Result<Value> Casts::to(Value value, uint32_t dtype) {
   return at->second;
 }
 
-Status Casts::outputs_to(Value value, uint32_t dtype) {
-  TN_TRY(cast, to(value, dtype));
+Status Casts::outputs_to(Value value, const Type& had) {
+  TN_TRY(cast, to(value, had.dtype));
   if (cast == value) return {};
+  const Type found = cast.type();
+  const bool is_found = found.ranked && std::ranges::count(found.dims, TN_DIM_UNKNOWN) <=
+                                            std::ranges::count(had.dims, TN_DIM_UNKNOWN);
+  if (had.ranked && !is_found) TN_CHECK(edit_.set_type(cast, had));
   return redirect(edit_, value, cast, uses_of(value));  // the cast itself among them
 }
 

@@ -15,8 +15,9 @@ class Casts {
 
   // The value in this type; itself when it has it.
   Result<Value> to(Value value, uint32_t dtype);
-  // Lets all outputs and states of the graph that read `value` read it in this type.
-  Status outputs_to(Value value, uint32_t dtype);
+  // Lets all outputs and states of the graph that read `value` read it in the type that they had;
+  // its shape is kept where inference finds none.
+  Status outputs_to(Value value, const Type& had);
   size_t count() const { return made_; }
 
  private:

@@ -12,29 +12,43 @@
 namespace tenon::precision {
 namespace {
 
-struct Word {
+struct Row {
   std::string_view word;
   Category category;
+  uint32_t cast;  // in the columns of an operator
 };
-// fp32_out is the same as fp32 here: PyTorch gives such operators an f32 result by computing in it.
-constexpr Word kWords[] = {{"low", Category::kLow},       {"fp32", Category::kFp32},
-                           {"fp32_out", Category::kFp32}, {"promote", Category::kPromote},
-                           {"follow", Category::kFollow}, {"keep", Category::kKeep},
-                           {"banned", Category::kBanned}};
+// The first word of a category is its name.
+constexpr Row kRows[] = {
+    {"low", Category::kLow, TN_CAST_LOW},
+    {"fp32", Category::kFp32, TN_CAST_FP32},
+    // The same here: PyTorch gives such operators an f32 result by computing in it.
+    {"fp32_out", Category::kFp32, TN_CAST_FP32_OUT},
+    {"promote", Category::kPromote, TN_CAST_PROMOTE},
+    {"follow", Category::kFollow, TN_CAST_FOLLOW},
+    {"keep", Category::kKeep, TN_CAST_KEEP},
+    {"banned", Category::kBanned, TN_CAST_BANNED},
+};
 
 std::optional<Category> category_of(std::string_view word) {
-  for (const Word& one : kWords)
-    if (one.word == word) return one.category;
+  for (const Row& row : kRows)
+    if (row.word == word) return row.category;
   return std::nullopt;
+}
+
+std::string all_words() {
+  std::string out;
+  for (const Row& row : kRows)
+    out += cat(out.empty() ? "" : ", ", row.word);
+  return out;
 }
 
 // What the row says for a class of devices, or for a level that has no table of its own.
 std::optional<Category> stated(const tn_op_columns& columns, std::string_view device) {
-  constexpr Category kCategories[] = {Category::kFollow, Category::kLow,     Category::kFp32,
-                                      Category::kFp32,   Category::kPromote, Category::kKeep,
-                                      Category::kBanned};  // in the order of TN_CAST_*
-  for (uint64_t i = 0; i < columns.n_casts; ++i)
-    if (view(columns.casts[i].device) == device) return kCategories[columns.casts[i].category];
+  for (uint64_t i = 0; i < columns.n_casts; ++i) {
+    if (view(columns.casts[i].device) != device) continue;
+    for (const Row& row : kRows)
+      if (row.cast == columns.casts[i].category) return row.category;
+  }
   return std::nullopt;
 }
 
@@ -101,9 +115,8 @@ Result<std::optional<List>> listed(Node node, const Lists& lists) {
 
 }  // namespace
 
-const char* category_name(Category category) {
-  constexpr const char* kNames[] = {"low", "fp32", "promote", "follow", "keep", "banned"};
-  return kNames[static_cast<size_t>(category)];
+std::string_view category_name(Category category) {
+  return std::ranges::find(kRows, category, &Row::category)->word;
 }
 
 Lists Lists::read(const Options& options) {
@@ -114,7 +127,8 @@ Lists Lists::read(const Options& options) {
           options.text("level", "O1"),
           options.texts("low"),
           options.texts("fp32"),
-          options.texts("follow")};
+          options.texts("follow"),
+          options.texts("lacking")};
 }
 
 Result<Rule> rule_of(Node node, const Lists& lists) {
@@ -128,12 +142,17 @@ Result<Rule> rule_of(Node node, const Lists& lists) {
     rule.by = cat("option ", list->name);
     return rule;
   }
+  if (node.domain().empty() && std::ranges::count(lists.lacking, node.type()) > 0) {
+    rule.category = Category::kFp32;
+    rule.by = "option lacking";
+    return rule;
+  }
   std::string_view note = text_of(cast_note(node));
   if (!note.empty()) {
     std::optional<Category> said = noted(note, lists.dtype);
     if (!said)
-      return invalid(cat("node ", node.name(), ": note ", kCastNote,
-                         ": expected one of low, fp32, promote, follow, keep, got '", note, "'"));
+      return invalid(cat("node ", node.name(), ": note ", kCastNote, ": expected one of ",
+                         all_words(), ", got '", note, "'"));
     rule.category = *said;
     rule.by = "note";
     return rule;

@@ -19,7 +19,7 @@ enum class Category {
   kKeep,     // what it had: nothing is known of the operator
   kBanned,
 };
-const char* category_name(Category category);
+std::string_view category_name(Category category);
 
 struct Rule {
   Category category = Category::kKeep;
@@ -33,6 +33,8 @@ struct Lists {
   // notes say otherwise; "O3": everywhere but where notes say otherwise.
   std::string level = "O1";
   std::vector<std::string> low, fp32, follow;
+  // Operators that the low type is not defined for where the model goes; it need not have them.
+  std::vector<std::string> lacking;
 
   static Lists read(const Options& options);
 };

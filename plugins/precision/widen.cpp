@@ -50,15 +50,15 @@ class Widening {
       if (!node.row() && touches_narrow(node))
         return unsupported(cat("node ", node.name(), ": operator ", node.type(),
                                " is not known, so its types cannot change"));
-    std::vector<uint32_t> outputs;
+    std::vector<Type> outputs;
     for (Value v : edit_.graph().outputs())
-      outputs.push_back(v.dtype());
+      outputs.push_back(v.type());
     TN_CHECK(constants());
     TN_CHECK(inputs());
     for (Node node : nodes)
       TN_CHECK(attributes(node).in(cat("node ", node.name())));
     for (size_t i = 0; keeps_interface_ && i < outputs.size(); ++i)
-      if (is_narrow(outputs[i]))
+      if (is_narrow(outputs[i].dtype))
         TN_CHECK(casts_.outputs_to(edit_.graph().outputs()[i], outputs[i]));
     return {};
   }
@@ -155,15 +155,13 @@ class Widening {
   }
 
   Status body(Node node, const std::string& name, const tn_any& attr) {
-    tn_graph* raw = nullptr;
-    TN_CHECK(services.graph->clone(static_cast<const tn_graph*>(attr.v.p), &raw));
-    OwnedGraph clone = OwnedGraph::take(raw);
-    TN_TRY(edit, Edit::begin(raw));
+    TN_TRY(clone, OwnedGraph::copy_of(static_cast<const tn_graph*>(attr.v.p)));
+    TN_TRY(edit, Edit::begin(clone.get()));
     Widening inner(edit, false, wide_);
     TN_CHECK(inner.run());
     TN_CHECK(edit.commit());
     n_constants_ += inner.n_constants_;
-    return edit_.set_attr(node, {name, any_graph(raw)});
+    return edit_.set_attr(node, {name, any_graph(clone.get())});
   }
 
   EditView edit_;

@@ -68,12 +68,10 @@ Result<BatchValues> BatchValues::flow(tn_ctx* ctx,
     TN_TRY(made, Tensor::of<float>(ctx, TN_F32, type.dims, ones));
     out.ones_.push_back(std::move(made));
   }
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->clone(graph, &raw));
-  OwnedGraph clone = OwnedGraph::take(raw);
-  TN_CHECK(make_flow(ctx, raw));
-  TN_CHECK(differentiate(ctx, raw, constants, cancel).in("gradients"));
-  TN_CHECK(out.compile(ctx, raw, constants));
+  TN_TRY(clone, OwnedGraph::copy_of(graph));
+  TN_CHECK(make_flow(ctx, clone.get()));
+  TN_CHECK(differentiate(ctx, clone.get(), constants, cancel).in("gradients"));
+  TN_CHECK(out.compile(ctx, clone.get(), constants));
   return Result<BatchValues>(std::move(out));
 }
 

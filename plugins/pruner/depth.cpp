@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <random>
 #include <set>
 
 #include "tenon/sdk/original.hpp"
@@ -50,12 +49,10 @@ class Depth {
     Cost before = cost_of(raw);
     ordered_json report = describe(blocks, influence, gone);
     if (is_dry_) {
-      tn_graph* copy = nullptr;
-      TN_CHECK(services.graph->clone(raw, &copy));
-      OwnedGraph would = OwnedGraph::take(copy);
-      TN_CHECK(take_out(copy, blocks, gone, false));
+      TN_TRY(would, OwnedGraph::copy_of(raw));
+      TN_CHECK(take_out(would.get(), blocks, gone, false));
       report["dry_run"] = true;
-      report.update(report_costs(before, cost_of(copy)));
+      report.update(report_costs(before, cost_of(would.get())));
       return sink.write(report.dump());
     }
     TN_CHECK(take_out(raw, blocks, gone, true));
@@ -93,13 +90,7 @@ class Depth {
                                     const Cancel& cancel) const {
     std::vector<double> out(blocks.size());
     if (is_random_) {
-      std::mt19937_64 random(seed_);
-      std::vector<size_t> order(blocks.size());
-      std::iota(order.begin(), order.end(), size_t{0});
-      for (size_t i = order.size(); i > 1; --i)  // std::shuffle differs by library
-        std::swap(order[i - 1], order[random() % i]);
-      for (size_t i = 0; i < order.size(); ++i)
-        out[order[i]] = static_cast<double>(i);
+      services.random->uniform(seed_, 0, 0, out.data(), out.size());
       return out;
     }
     std::vector<Value> values;
@@ -157,7 +148,10 @@ class Depth {
       if (!is_random_) row["influence"] = influence[i];
       rows.push_back(std::move(row));
     }
-    return {{"importance", is_random_ ? "random" : "influence"}, {"blocks", std::move(rows)}};
+    ordered_json report{{"importance", is_random_ ? "random" : "influence"}};
+    if (is_random_) report["seed"] = seed_;
+    report["blocks"] = std::move(rows);
+    return report;
   }
 
   tn_ctx* ctx_ = nullptr;

@@ -32,7 +32,7 @@ std::pair<Value, size_t> multiplied_with(const Couplings& couplings, const Slot&
       int number = couplings.known_slot(value, axis);
       if (number == kNoSlot) continue;
       const Slot& slot = couplings.slots()[static_cast<size_t>(number)];
-      bool fits = slot.size >= reads.size && slot.size % reads.size == 0;
+      bool fits = reads.size > 0 && slot.size >= reads.size && slot.size % reads.size == 0;
       for (int64_t i = 0; fits && i < reads.size; ++i)
         fits = couplings.find(slot.first + i) == couplings.find(reads.first + i);
       if (fits) return {value, axis};

@@ -14,7 +14,7 @@ constexpr std::string_view kTarget = "pruner/target";
 // The output with its classes on axis 1, as the operator wants them.
 Result<Value> classes_first(EditView edit, Value out, const BatchPlan& plan) {
   auto rank = static_cast<int64_t>(out.type().rank());
-  int64_t axis = plan.axis < 0 ? plan.axis + rank : plan.axis;
+  int64_t axis = positive_axis(plan.axis, out.type().rank());
   if (axis < 1 || axis >= rank)
     return invalid(cat("option axis: cross_entropy wants classes on an axis from 1 of the first ",
                        "output, got axis ", plan.axis, " of rank ", rank));
@@ -71,11 +71,8 @@ Result<Feed> feed_of(tn_ctx* ctx,
                      std::map<std::string, std::string> fields,
                      std::string_view what) {
   if (!plan.data.data) return invalid(cat("option data: expected a data set", what, ", got none"));
-  FeedPlan how{.user = "importance",
-               .usual = plan.data.batch,
-               .samples = plan.data.samples,
-               .rest = Rest::kLeftOut,
-               .fields = std::move(fields)};
+  FeedPlan how = plan.data.plan("importance");
+  how.fields = std::move(fields);
   if (!plan.label.empty()) how.labels = {plan.label};
   return Feed::make(ctx, plan.data.data, model, how);
 }
@@ -118,13 +115,11 @@ Result<OwnedGraph> with_loss(tn_ctx* ctx,
   if (!fields.find(plan.label))
     return invalid(
         cat("option label: expected a field ", plan.label, ", the data set has ", fields.names()));
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->clone(graph, &raw));
-  OwnedGraph clone = OwnedGraph::take(raw);
-  TN_CHECK(add_loss(raw, plan));
+  TN_TRY(clone, OwnedGraph::copy_of(graph));
+  TN_CHECK(add_loss(clone.get(), plan));
   TN_TRY(made, feed_of(ctx, plan, clone.view(), {{std::string(kTarget), plan.label}}, kWhat));
   *feed = std::move(made);
-  return clone;
+  return std::move(clone);
 }
 
 }  // namespace tenon::pruner

@@ -66,15 +66,8 @@ const float* numbers_of(const BatchValues* values, Value value) {
   return found ? found->data<float>() : nullptr;
 }
 
-struct Extents {
-  uint64_t outer = 1, extent = 1, inner = 1;
-};
-Extents around(const DLTensor& tensor, size_t axis) {
-  Extents out;
-  std::span<const int64_t> dims = shape_of(tensor);
-  for (size_t i = 0; i < dims.size(); ++i)
-    (i < axis ? out.outer : i == axis ? out.extent : out.inner) *= static_cast<uint64_t>(dims[i]);
-  return out;
+AxisSplit around(const DLTensor& tensor, size_t axis) {
+  return {shape_of(tensor), static_cast<int64_t>(axis)};
 }
 
 // Sums over batches of scores and of their squares.
@@ -109,21 +102,21 @@ class Moments {
 // For each element of the weight the norm of the feature that it multiplies, over all samples and
 // positions. A product in groups reads the features of its own group.
 std::vector<float> norms_for(const Weight& weight, const Tensor& seen) {
-  Extents in = around(seen.dl(), weight.features);
-  std::vector<double> squares(in.extent);
+  const AxisSplit in = around(seen.dl(), weight.features);
+  std::vector<double> squares(static_cast<size_t>(in.size));
   const float* data = seen.data<float>();
-  for (uint64_t o = 0; o < in.outer; ++o)
-    for (uint64_t e = 0; e < in.extent; ++e)
-      for (uint64_t i = 0; i < in.inner; ++i, ++data)
-        squares[e] += double{*data} * *data;
-  DLTensor numbers = weight.value.constant().dl();
-  Extents reads = around(numbers, weight.reads), makes = around(numbers, weight.makes);
-  uint64_t groups = std::max<uint64_t>(in.extent / reads.extent, 1);
-  std::vector<float> out(reads.outer * reads.extent * reads.inner);
-  for (uint64_t at = 0; at < out.size(); ++at) {
-    uint64_t group = at / makes.inner % makes.extent * groups / makes.extent;
-    uint64_t feature = group * reads.extent + at / reads.inner % reads.extent;
-    out[at] = static_cast<float>(std::sqrt(squares[feature]));
+  for (int64_t o = 0; o < in.outer; ++o)
+    for (double& one : squares)
+      for (int64_t i = 0; i < in.inner; ++i, ++data)
+        one += double{*data} * *data;
+  const DLTensor numbers = weight.value.constant().dl();
+  const AxisSplit reads = around(numbers, weight.reads), makes = around(numbers, weight.makes);
+  const auto n_read = static_cast<size_t>(reads.size), n_made = static_cast<size_t>(makes.size);
+  const size_t groups = std::max<size_t>(squares.size() / n_read, 1);
+  std::vector<float> out(static_cast<size_t>(element_count(numbers)));
+  for (size_t at = 0; at < out.size(); ++at) {
+    const size_t group = makes.along(at) * groups / n_made;
+    out[at] = static_cast<float>(std::sqrt(squares[group * n_read + reads.along(at)]));
   }
   return out;
 }
@@ -312,11 +305,12 @@ Result<std::vector<double>> Scoring::score_group(const Group& group,
   for (const Member& member : group.activations) {
     const Tensor* seen = batch.activations ? batch.activations->of(member.value) : nullptr;
     if (!seen) continue;
-    Extents extents = around(seen->dl(), member.axis);
+    const AxisSplit at = around(seen->dl(), member.axis);
     members.push_back({sizeof(tn_group_member), TN_MEMBER_ACTIVATION,
                        member.node ? str(member.node.name()) : tn_str{},
                        member.node ? str(member.node.type()) : tn_str{}, str(member.value.name()),
-                       extents.outer, extents.extent, extents.inner, seen->data<float>(), nullptr,
+                       static_cast<uint64_t>(at.outer), static_cast<uint64_t>(at.size),
+                       static_cast<uint64_t>(at.inner), seen->data<float>(), nullptr,
                        member.channel.data()});
   }
   if (!effects.empty()) {

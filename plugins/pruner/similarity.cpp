@@ -26,7 +26,6 @@ class Similarity {
     out.ctx_ = ctx;
     out.selected_ = Selected::read(options);
     TN_TRY(data, FeedOptions::read(ctx, options));
-    if (!data.data) return invalid("option data: expected a data set; labels are not needed");
     out.plan_.data = std::move(data);
     return Result<Similarity>(std::move(out));
   }

@@ -123,13 +123,11 @@ class Structured {
 
   // A copy of the model from which these channels are removed.
   static Result<OwnedGraph> without(const tn_graph* raw, const Removal& removal) {
-    tn_graph* copy = nullptr;
-    TN_CHECK(services.graph->clone(raw, &copy));
-    OwnedGraph out = OwnedGraph::take(copy);
-    TN_TRY(edit, Edit::begin(copy));
+    TN_TRY(out, OwnedGraph::copy_of(raw));
+    TN_TRY(edit, Edit::begin(out.get()));
     TN_CHECK(removal.remove(edit));
     TN_CHECK(edit.commit());
-    return out;
+    return std::move(out);
   }
 
   // The least ratio whose model is within the target, by bisection. Ratios of single layers stay.

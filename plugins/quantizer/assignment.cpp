@@ -2,12 +2,12 @@
 #include "assignment.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "tenon/sdk/multiplied.hpp"
 #include "tenon/sdk/pattern.hpp"
+
+#include "scale.hpp"
 
 namespace tenon::quantizer {
 namespace {
@@ -91,11 +91,10 @@ std::vector<uint64_t> data_inputs(Node node) {
 
 Choices Choices::from(const Options& options) {
   std::string products = options.text("products");
-  return {Selected::read(options),
-          products == "all"      ? Products::kAll
-          : products == "scores" ? Products::kScores
-                                 : Products::kNone,
-          false};
+  return {.selected = Selected::read(options),
+          .products = products == "all"      ? Products::kAll
+                      : products == "scores" ? Products::kScores
+                                             : Products::kNone};
 }
 
 Result<Assignment> Assignment::make(Graph graph, const Choices& choices) {
@@ -190,14 +189,6 @@ std::string Assignment::refuse_compute(const Decision& one, const Choices& choic
   return why;
 }
 
-bool all_finite(const DLTensor& tensor) {
-  const float* data = data_of<float>(tensor);
-  int64_t n_others = 0;  // counted without a way out, so that it runs on vectors
-  for (int64_t i = 0, n = element_count(tensor); i < n; ++i)
-    n_others += !(std::abs(data[i]) <= std::numeric_limits<float>::max());
-  return n_others == 0;
-}
-
 std::string Assignment::refuse_product(Node node,
                                        const Product& product,
                                        const Choices& choices) const {
@@ -206,8 +197,7 @@ std::string Assignment::refuse_product(Node node,
   for (Value v : {act, weight, node.output()})
     if (v.dtype() != TN_F32) return cat("expected float32, got ", dtype_name(v.dtype()), advice(v));
   if (act.is_constant()) return "its activation is a constant";
-  if (is_computed_of_constants(weight))
-    return "its weight is computed from constants: apply fusion.default first";
+  if (is_computed_of_constants(weight)) return kComputedWeight;
   if (!weight.is_constant())
     return takes_product(node, choices.products) ? ""
                                                  : "both inputs are activations (option products)";

@@ -35,9 +35,6 @@ struct Choices {
 // The values whose ranges decide under any choice of products, each once.
 Result<std::vector<Value>> observed_under_any_products(Graph graph, Choices choices);
 
-// Of f32.
-bool all_finite(const DLTensor& tensor);
-
 struct Decision {
   Node node;
   Role role;

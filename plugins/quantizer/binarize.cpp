@@ -23,9 +23,10 @@
 #include "calibration.hpp"
 #include "channel_spread.hpp"
 #include "graph_outputs.hpp"
+#include "report.hpp"
+#include "selection_note.hpp"
 #include "signs.hpp"
 #include "stages.hpp"
-#include "storage.hpp"
 #include "trained_weight.hpp"
 
 namespace tenon::quantizer {
@@ -129,7 +130,7 @@ class Binarize {
   using Read = std::pair<tn_value_id, int64_t>;  // a value, and the axis that is summed over
 
   Result<std::vector<Layer>> find_layers(Graph graph) {
-    TN_TRY(assignment, Assignment::make(graph, {{}, Products::kNone, true}));
+    TN_TRY(assignment, Assignment::make(graph, {.weights_only = true}));
     const Order order(graph, assignment);
     std::vector<Layer> layers;
     for (const Decision& one : assignment.nodes()) {
@@ -142,10 +143,10 @@ class Binarize {
         left_.push_back({{"node", one.node.name()}, {"why", why}});
     }
     if (layers.empty())
-      return Status(
-          TN_FAILED_PRECONDITION,
-          cat("nothing to binarize: ",
-              left_.empty() ? "the model has no products with known weights" : left_.dump()));
+      return Status(TN_FAILED_PRECONDITION,
+                    cat("nothing to binarize: ",
+                        left_.empty() ? "the model has no products with known weights"
+                                      : first_reasons(left_, "")));
     return layers;
   }
 
@@ -269,13 +270,11 @@ class Binarize {
     const std::vector<int64_t> dims = weight.type().dims;
     const auto axis = static_cast<size_t>(layer.product.axis);
     const auto channels = static_cast<size_t>(dims[axis]);
-    int64_t inner = 1;
-    for (size_t d = axis + 1; d < dims.size(); ++d)
-      inner *= dims[d];
+    const AxisSplit at(dims, layer.product.axis);
     const auto* numbers = tensor.data<float>();
     const int64_t count = weight.type().elements();
     std::vector<float> latent(numbers, numbers + count), largest(channels, 0), gamma(channels, 0);
-    auto channel = [&](int64_t i) { return static_cast<size_t>(i / inner) % channels; };
+    auto channel = [&](int64_t i) { return at.along(static_cast<size_t>(i)); };
     for (int64_t i = 0; i < count; ++i) {
       largest[channel(i)] = std::max(largest[channel(i)], std::abs(numbers[i]));
       gamma[channel(i)] +=
@@ -343,11 +342,8 @@ TENON_PASS(binarize,
            tenon::quantizer::Binarize,
            "quantizer.binarize",
            "weights and activations of one bit that can be trained (XNOR-Net++)",
-           R"({"required": ["data"], "properties": {
-    "data": {"type": "component", "role": "tenon.dataset/1", "description": "calibration data: a data set, an id or a file"},
-    "samples": {"type": "integer", "minimum": 1, "default": 64, "description": "calibration samples, at most"},
-    "batch": {"type": "integer", "minimum": 1, "default": 8, "description": "batch size"},
-    "backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "runs the float model: the first that is there; default: what this machine is best with"},
+           R"({"required": ["data"], "properties": {)" TENON_FEED_OPTIONS(
+               "calibration data", "64", "8") "," TENON_BACKEND_OPTION("runs the float model") R"(,
     "ends": {"type": "string", "enum": ["float", "binary"], "default": "float", "description": "layers that no other is in front of, and those that no other follows"},
     "scales": {"type": "string", "enum": ["channels", "places"], "default": "channels",
                "description": "learned scales: of each output channel; and of each row and column of a convolution's result, where its extents are known"},

@@ -13,7 +13,7 @@ namespace tenon::quantizer {
 struct BlockPlan {
   int64_t axis = 0;   // of the weight, what is summed over
   int64_t size = 32;  // numbers in a block; the last one of a row may have fewer
-  bool clips = true;  // tries scales below the largest number's, and keeps the least squared error
+  bool clips = true;  // see block_grid
 };
 
 struct Blocks {
@@ -29,8 +29,7 @@ Blocks quantize_blocks(const DLTensor& tensor, const BlockPlan& plan);
 // Stands for the weight: a DequantizeLinear.
 Result<Value> add_blocks(EditView edit, std::string_view name, const Blocks& blocks);
 
-// 4-bit elements as bytes, the first one in the low half; and unpacked, by sign.
+// 4-bit elements as bytes, the first one in the low half.
 std::vector<uint8_t> packed(const std::vector<int8_t>& quantized);
-std::vector<int8_t> unpacked(const uint8_t* bytes, size_t count, bool is_signed);
 
 }  // namespace tenon::quantizer

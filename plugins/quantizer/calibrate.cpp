@@ -12,7 +12,6 @@
 #include "calibrated_pass.hpp"
 #include "calibration_options.hpp"
 #include "report.hpp"
-#include "storage.hpp"
 
 namespace tenon::quantizer {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "ranges.hpp"
 #include "report.hpp"
+#include "selection_note.hpp"
 #include "storage.hpp"
 
 namespace tenon::quantizer {
@@ -70,6 +71,7 @@ Status CalibratedPass::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
     log_line(ctx_, TN_LOG_WARNING,
              cat("option products has no effect: the model has no product of two activations",
                  choices_.products == Products::kScores ? " that a Softmax reads" : ""));
+  const nlohmann::ordered_json bytes = weight_bytes(assignment);
   Insertion insertion(ctx_, assignment, insertion_);
   TN_TRY(edit, Edit::begin(raw));
   TN_CHECK(insertion_.trained ? keep_original(edit, raw) : edit.set_note(0, kOriginalNote, {}));
@@ -89,6 +91,7 @@ Status CalibratedPass::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
   TN_CHECK(edit.commit());
   if (!insertion_.trained) TN_CHECK(storage.run_in_bodies(raw));
   report["stored"] = storage.notes();
+  report["weight_bytes"] = bytes;
   return sink.write(report.dump());
 }
 

@@ -138,17 +138,17 @@ Status Calibration::seat(const ObserverPlan& plan) {
 Status Calibration::show(const Plan& results, const Feed& feed, uint64_t batch) {
   std::vector<Status> failures(values_.size());
   for (size_t i = 0; i < values_.size(); ++i)
-    mask_.covers(shape_of(results[results.n_outputs() + i].dl()));
+    mask_.covers(shape_of(results.tap(i).dl()));
   parallel_for(ctx_, values_.size(), 1, [&](uint64_t begin, uint64_t end) {
     for (uint64_t i = begin; i < end; ++i) {
       failures[i] = Status(guard([&]() -> Status {
-        const Counting counting(mask_, results[results.n_outputs() + i].dl());
+        const Counting counting(mask_, results.tap(i).dl());
         const DLTensor& tensor = counting.dl();
         uint64_t bad = refuses_not_finite_ ? count_not_finite(tensor) : 0;
         if (bad > 0)
-          return invalid(cat("calibration: value ", values_[i].name(), ": ", bad, " of ",
-                             element_count(tensor), " numbers are not finite in ",
-                             place_of_first(results[results.n_outputs() + i].dl(), feed, batch),
+          return invalid(cat("value ", values_[i].name(), ": ", bad, " of ", element_count(tensor),
+                             " numbers are not finite in ",
+                             place_of_first(results.tap(i).dl(), feed, batch),
                              " (option non_finite = \"ignore\" leaves them out)"));
         for (Watch& watch : watches_)
           TN_CHECK(watch.observe(i, tensor).in(values_[i].name()));
@@ -164,17 +164,13 @@ Status Calibration::show(const Plan& results, const Feed& feed, uint64_t batch) 
 Status Calibration::see(Feed* feed, const Cancel& cancel) {
   Progress progress(ctx_, "calibrating", feed->samples());
   std::vector<Extent> seen(feed->inputs().size());
-  for (uint64_t b = 0; b < feed->batches(); ++b) {
-    TN_CHECK(cancel.check());
-    TN_TRY(batch, feed->load(b));
+  auto each = [&](const Feed::Batch& batch) -> Status {
     for (size_t i = 0; i < seen.size(); ++i)
       seen[i].add(batch.inputs[i]);
     TN_CHECK(mask_.read(batch.inputs));
-    Status ran = plan_.run(batch.inputs, cancel.raw());
-    if (!ran.ok()) return std::move(ran).in(cat("calibration: ", feed->batch_text(b)));
-    TN_CHECK(show(plan_, *feed, b));
-    progress.update(feed->samples() * (b + 1) / feed->batches());
-  }
+    return show(plan_, *feed, batch.number);
+  };
+  TN_CHECK(run_batches(plan_, *feed, cancel, &progress, each).in("calibration"));
   for (size_t i = 0; i < seen.size(); ++i)
     if (seen[i].is_one_number())
       log_line(ctx_, TN_LOG_WARNING,

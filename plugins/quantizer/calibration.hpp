@@ -25,13 +25,11 @@ struct CalibrationPlan {
   static Result<CalibrationPlan> from(const Options& options);  // `symmetric` is the pass's to say
 };
 
-// Whole batches only: a sample that is seen twice would count twice.
+// Values that are not finite are the observers' to see.
 inline FeedPlan calibration_feed(const FeedOptions& data) {
-  return {.user = "calibration",
-          .usual = data.batch,
-          .samples = data.samples,
-          .rest = Rest::kLeftOut,
-          .warns_of_nan = false};
+  FeedPlan plan = data.plan("calibration");
+  plan.warns_of_nan = false;
+  return plan;
 }
 
 class Calibration {

@@ -3,15 +3,13 @@
 // Options that several passes have, as members of the "properties" of their JSON: one source for
 // what users read. They are macros, as a component's description is one literal.
 
-#include "tenon/sdk/padding.hpp"  // TENON_MASK_OPTION
+#include "tenon/sdk/feed.hpp"
+#include "tenon/sdk/padding.hpp"
 
 // Of passes that run a model on calibration data.
 // clang-format off
 #define TENON_OBSERVED_OPTIONS \
-  R"("data": {"type": "component", "role": "tenon.dataset/1", "description": "calibration data: a data set, an id or a file"},)" \
-  R"("samples": {"type": "integer", "minimum": 1, "default": 256, "description": "calibration samples, at most"},)" \
-  R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "batch size"},)" \
-  R"("backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "runs the float model: the first that is there; default: what this machine is best with"},)" \
+  TENON_FEED_OPTIONS("calibration data", "256", "8") "," TENON_BACKEND_OPTION("runs the float model") "," \
   R"("non_finite": {"type": "string", "enum": ["refuse", "ignore"], "default": "refuse", "description": "NaN or infinity in a value during calibration"},)" TENON_MASK_OPTION
 
 #define TENON_CALIBRATION_OPTIONS \
@@ -33,12 +31,10 @@
       "nodes to quantize")
 
 // Of passes that repair a quantized model by what the float one computes.
-#define TENON_REPAIR_OPTIONS                                                                                                     \
-  R"("data": {"type": "component", "role": "tenon.dataset/1", "description": "calibration data: a data set, an id or a file"},)" \
-  R"("original": {"type": "graph", "description": "the float model that this one was made of"},)"                                \
-  R"("samples": {"type": "integer", "minimum": 1, "default": 64, "description": "calibration samples, at most"},)"               \
-  R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "batch size"},)"                                    \
-  R"("backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "runs the models: the first that is there; default: what this machine is best with"},)" TENON_MASK_OPTION
+#define TENON_REPAIR_OPTIONS                                                                                              \
+  TENON_FEED_OPTIONS("calibration data", "64", "8")                                                                       \
+  R"(, "original": {"type": "graph", "description": "the float model that this one was made of"},)" TENON_BACKEND_OPTION( \
+      "runs the models") "," TENON_MASK_OPTION
 
 // Of passes that round stored weights again.
 #define TENON_ROUNDED_WEIGHTS_OPTION \

@@ -45,12 +45,8 @@ void shift_row(float* row, int64_t inner, const std::vector<float>& by) {
 }  // namespace
 
 ByChannel ByChannel::of(const DLTensor& tensor, int64_t axis) {
-  ByChannel out{data_of<float>(tensor), 1, tensor.shape[axis], 1};
-  for (int64_t d = 0; d < axis; ++d)
-    out.outer *= tensor.shape[d];
-  for (int64_t d = axis + 1; d < tensor.ndim; ++d)
-    out.inner *= tensor.shape[d];
-  return out;
+  const auto [outer, channels, inner] = AxisSplit(shape_of(tensor), axis);
+  return {data_of<float>(tensor), outer, channels, inner};
 }
 
 void add_channel_sums(tn_ctx* ctx,

@@ -14,7 +14,7 @@ constexpr double kLeastGain = 2;  // of noise, or a Mul is not worth it
 // Mean over columns of noise over signal. scaled: as it is rounded, a factor for each column.
 double column_noise(const std::vector<float>& scaled, const DLTensor& like, int64_t rows) {
   DenseView view(TN_F32, {like.shape, like.shape + like.ndim}, scaled.data());
-  std::vector<float> back = dequantized(quantize_weight(*view, {rows, true, 127, {}}));
+  std::vector<float> back = dequantized(quantize_weight(*view, {.axis = rows}));
   const auto n = static_cast<size_t>(like.shape[like.ndim - 1]);
   std::vector<double> signal(n, 0), noise(n, 0);
   for (size_t k = 0; k < scaled.size(); ++k) {

@@ -8,6 +8,7 @@
 #include "tenon/sdk/role/pass.hpp"
 
 #include "bias.hpp"
+#include "selection_note.hpp"
 #include "signs.hpp"
 #include "storage.hpp"
 #include "trained_weight.hpp"
@@ -78,7 +79,9 @@ class Convert {
   // Tables, weights of recurrent cells, bodies of control flow.
   static Result<nlohmann::ordered_json> store_others(tn_graph* raw) {
     const Selected selected = kept_selected({raw});
-    TN_TRY(assignment, Assignment::make({raw}, {selected, Products::kNone, true, true}));
+    TN_TRY(assignment,
+           Assignment::make({raw},
+                            {.selected = selected, .weights_only = true, .among_quantized = true}));
     Storage storage({selected, true});
     TN_TRY(edit, Edit::begin(raw));
     TN_CHECK(storage.run(edit, assignment));

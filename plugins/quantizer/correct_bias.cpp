@@ -39,9 +39,7 @@ class CorrectBias : private RepairPass {
 
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
     // The graph that runs stays as it is: what changes is written into the result at the end.
-    tn_graph* copy = nullptr;
-    TN_CHECK(services.graph->clone(raw, &copy));
-    OwnedGraph rounded = OwnedGraph::take(copy);
+    TN_TRY(rounded, OwnedGraph::copy_of(raw));
     TN_TRY(feed, Feed::make(ctx_, data_.data, {raw}, calibration_feed(data_)));
     TN_CHECK(read_masks({raw}, &feed));
     TN_TRY(small, Stages::make(ctx_, rounded.view(), &feed, backends_));

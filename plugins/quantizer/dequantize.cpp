@@ -23,6 +23,7 @@
 #include "pointwise_values.hpp"
 #include "repeated.hpp"
 #include "role.hpp"
+#include "stored_moves.hpp"
 
 namespace tenon::quantizer {
 namespace {
@@ -94,6 +95,7 @@ Result<uint64_t> expand(tn_graph* raw) {
     }
     return has_any;
   };
+  TN_CHECK(part_lookups(edit));
   uint64_t dynamic = 0;
   for (bool has_more = true; has_more;) {
     TN_TRY(products, float_products(edit));
@@ -207,7 +209,13 @@ class Dequantizing {
 
   Status dequantize(Node node) {
     const Stored* from = stored(node.input(0));
-    if (!from || !is_same(from->scale, node.input(1))) return {};
+    if (!from) {
+      TN_TRY(floats, moved_floats(edit_, node));
+      if (!floats) return {};
+      TN_CHECK(give_out(edit_, node.output(), floats));
+      return edit_.replace(node.output(), floats);
+    }
+    if (!is_same(from->scale, node.input(1))) return {};
     const bool are_zero =
         is_zero_point_of_zeros(from->zero) && is_zero_point_of_zeros(node.input(2));
     if (!are_zero && !is_same(from->zero, node.input(2))) return {};
@@ -266,6 +274,7 @@ class DequantizePass {
     return out;
   }
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
+    TN_CHECK(fold_moves(ctx_, raw, cancel));
     TN_TRY(expanded, expand(raw));
     TN_TRY(edit, Edit::begin(raw));
     Dequantizing work(ctx_, edit);

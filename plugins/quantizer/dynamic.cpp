@@ -33,7 +33,7 @@ class Dynamic {
   static Result<Dynamic> create(tn_ctx* ctx, const Options& options) {
     Dynamic out;
     out.ctx_ = ctx;
-    out.choices_ = {Selected::read(options), Products::kNone, true};
+    out.choices_ = {.selected = Selected::read(options), .weights_only = true};
     out.plan_.per_channel = options.flag("per_channel");
     out.plan_.largest = options.flag("reduce_range") ? 63 : 127;
     return out;
@@ -44,6 +44,7 @@ class Dynamic {
     stored_.clear();
     TN_CHECK(choices_.selected.check({raw}));
     TN_TRY(assignment, Assignment::make({raw}, choices_));
+    const nlohmann::ordered_json bytes = weight_bytes(assignment);
     Storage storage({choices_.selected, plan_.per_channel});
     TN_TRY(edit, Edit::begin(raw));
     nlohmann::ordered_json done = nlohmann::ordered_json::array(), left = done;
@@ -71,7 +72,8 @@ class Dynamic {
     nlohmann::ordered_json report{{"counts", {{"quantized", done.size()}, {"float", left.size()}}},
                                   {"quantized", done},
                                   {"float", left},
-                                  {"stored", storage.notes()}};
+                                  {"stored", storage.notes()},
+                                  {"weight_bytes", bytes}};
     return sink.write(report.dump());
   }
 
@@ -129,8 +131,9 @@ class Dynamic {
       *snr_db = found->second.snr_db;
       return found->second;
     }
-    WeightPlan plan{product.axis, plan_.per_channel, plan_.largest, {}};
-    Weight weight = quantize_weight(value.constant().dl(), plan);
+    Weight weight = quantize_weight(
+        value.constant().dl(),
+        {.axis = product.axis, .per_channel = plan_.per_channel, .largest = plan_.largest});
     *snr_db = weight.snr_db;
     if (transposed) {
       size_t n = static_cast<size_t>(weight.shape[0]), k = static_cast<size_t>(weight.shape[1]);

@@ -16,7 +16,6 @@
 
 #include "gram.hpp"
 #include "pointwise_values.hpp"
-#include "storage.hpp"
 
 namespace tenon::quantizer {
 namespace {

@@ -15,10 +15,11 @@
 namespace tenon::quantizer {
 namespace {
 
-// What constants of stored values alone make: floats.
+// What constants of stored values alone make: floats, or stored values that were moved.
 class Folding {
  public:
-  Folding(tn_ctx* ctx, tn_graph* graph) : ctx_(ctx), graph_(graph) {}
+  enum class Makes { kFloats, kMoved };
+  Folding(tn_ctx* ctx, tn_graph* graph, Makes makes) : ctx_(ctx), graph_(graph), makes_(makes) {}
 
   Result<uint64_t> run(const Cancel& cancel) {
     find();
@@ -53,10 +54,15 @@ class Folding {
     }
   }
 
-  // Floats that are made of stored values, and read by what is not known.
+  bool is_wanted(Node node) const {
+    if (makes_ == Makes::kFloats) return holds_floats(node.output());
+    return is_narrow(node.output()) && role_of(node).kind == Kind::kSameScale;
+  }
+
+  // What is wanted of stored values, and read by what is not known.
   bool is_last(Node node) const {
     auto at = known_.find(node.output().id);
-    if (at == known_.end() || !at->second || !holds_floats(node.output())) return false;
+    if (at == known_.end() || !at->second || !is_wanted(node)) return false;
     const Value made = node.output();
     bool is_read = made.is_output();
     for (uint64_t i = 0; i < made.consumer_count() && !is_read; ++i) {
@@ -128,6 +134,7 @@ class Folding {
 
   tn_ctx* ctx_;
   tn_graph* graph_;
+  Makes makes_;
   std::unordered_map<tn_value_id, bool> known_;  // whether stored values are among what makes it
 };
 
@@ -139,7 +146,11 @@ bool is_narrow(Value v) {
 }
 
 Result<uint64_t> fold_stored(tn_ctx* ctx, tn_graph* graph, const Cancel& cancel) {
-  return Folding(ctx, graph).run(cancel);
+  return Folding(ctx, graph, Folding::Makes::kFloats).run(cancel);
+}
+
+Status fold_moves(tn_ctx* ctx, tn_graph* graph, const Cancel& cancel) {
+  return Folding(ctx, graph, Folding::Makes::kMoved).run(cancel).status();
 }
 
 }  // namespace tenon::quantizer

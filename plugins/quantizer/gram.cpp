@@ -125,10 +125,8 @@ Result<std::vector<Gram>> grams_of(tn_ctx* ctx,
     if (layer.form.layer.is_product() && !layer.is_state)
       reads.push_back(layer.product.act_of(layer.node));
   TN_TRY(padded, Padded::find(graph, data.mask, reads, &feed));
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->clone(graph.raw, &raw));
-  OwnedGraph copy = OwnedGraph::take(raw);
-  TN_TRY(edit, Edit::begin(raw));
+  TN_TRY(copy, OwnedGraph::copy_of(graph.raw));
+  TN_TRY(edit, Edit::begin(copy.get()));
   std::vector<Value> values;
   std::vector<bool> is_padded;            // for each pair of `values`
   std::vector<size_t> place;              // of each layer in `values`
@@ -145,29 +143,27 @@ Result<std::vector<Gram>> grams_of(tn_ctx* ctx,
     place.push_back(values.size());
     Result<Taps> taps = add_gram(edit, layer, padded);
     if (!taps.ok()) return std::move(taps).status().in(layer.node.name());
-    values.insert(values.end(), {{raw, taps->gram.id}, {raw, taps->rows.id}});
+    values.insert(values.end(), {{copy.get(), taps->gram.id}, {copy.get(), taps->rows.id}});
     is_padded.push_back(padded.has(read));
   }
   TN_CHECK(edit.commit());
   std::vector<Gram> all(values.size() / 2);
   TN_TRY(plan, Plan::on_first(ctx, copy.view(), values, data.backends));
   Progress progress(ctx, "collecting inputs of layers", feed.samples());
-  for (uint64_t b = 0; b < feed.batches(); ++b) {
-    TN_CHECK(cancel.check());
-    TN_TRY(batch, feed.load(b));
+  auto add = [&](const Feed::Batch& batch) -> Status {
     TN_CHECK(padded.read(batch.inputs));
-    TN_CHECK(plan.run(batch.inputs, cancel.raw()).in(feed.batch_text(b)));
     for (size_t i = 0; i < all.size(); ++i) {
-      DLTensor gram = plan[plan.n_outputs() + 2 * i].dl();
-      const int64_t rows = *plan[plan.n_outputs() + 2 * i + 1].data<int64_t>();
+      DLTensor gram = plan.tap(2 * i).dl();
+      const int64_t rows = *plan.tap(2 * i + 1).data<int64_t>();
       all[i].inputs += static_cast<uint64_t>(is_padded[i] ? padded.counted(rows) : rows);
       all[i].sums.resize(static_cast<size_t>(element_count(gram)));
       const float* sums = data_of<const float>(gram);
       for (size_t k = 0; k < all[i].sums.size(); ++k)
         all[i].sums[k] += static_cast<double>(sums[k]);
     }
-    progress.update(feed.samples() * (b + 1) / feed.batches());
-  }
+    return {};
+  };
+  TN_CHECK(run_batches(plan, feed, cancel, &progress, add));
   TN_CHECK(padded.check());
   std::vector<Gram> out;
   for (size_t at : place)

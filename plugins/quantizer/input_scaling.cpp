@@ -9,7 +9,6 @@
 #include "tenon/sdk/pattern.hpp"
 
 #include "calibration.hpp"
-#include "storage.hpp"
 
 namespace tenon::quantizer {
 namespace {
@@ -129,9 +128,7 @@ nlohmann::ordered_json InputScaling::unfolded(Graph graph) const {
     if (role.kind != Kind::kCompute || role.products.size() != 1 || !selected_.takes(node))
       continue;
     if (is_computed_of_constants(role.products[0].weight_of(node)))
-      left.push_back(
-          {{"node", node.name()},
-           {"why", "its weight is computed from constants: apply fusion.default first"}});
+      left.push_back({{"node", node.name()}, {"why", kComputedWeight}});
   }
   if (!left.empty())
     log_line(ctx_, TN_LOG_WARNING,
@@ -174,19 +171,17 @@ Status InputScaling::collect(Graph graph, std::vector<Source>* sources, const Ca
   TN_TRY(plan, Plan::on_first(ctx_, graph, values, backends_));
   const auto batches = static_cast<int64_t>(feed.batches());
   Progress progress(ctx_, "collecting inputs of products", feed.samples());
-  for (uint64_t b = 0; b < feed.batches(); ++b) {
-    TN_CHECK(cancel.check());
-    TN_TRY(batch, feed.load(b));
+  auto add = [&](const Feed::Batch& batch) -> Status {
     TN_CHECK(mask.read(batch.inputs));
-    TN_CHECK(plan.run(batch.inputs, cancel.raw()).in(feed.batch_text(b)));
     for (size_t i = 0; i < sources->size(); ++i) {
-      const DLTensor read = plan[plan.n_outputs() + i].dl();
+      const DLTensor read = plan.tap(i).dl();
       Source& source = (*sources)[i];
       const int64_t rows = element_count(read) / std::max<int64_t>(source.layer.columns, 1);
       collect_inputs(read, mask.among(read, rows), (kRows + batches - 1) / batches, &source);
     }
-    progress.update(feed.samples() * (b + 1) / feed.batches());
-  }
+    return {};
+  };
+  TN_CHECK(run_batches(plan, feed, cancel, &progress, add));
   return mask.check_used();
 }
 
@@ -235,7 +230,7 @@ Result<bool> InputScaling::fold(EditView edit,
     for (size_t c = 0; c < factor.size(); ++c)
       all.push_back(old[c] / factor[c]);
     std::vector<int64_t> shape{source.layer.columns};
-    TN_TRY(made, edit.constant<float>(TN_F32, shape, all, cat(norm.input(i).name(), "_smoothed")));
+    TN_TRY(made, edit.constant<float>(TN_F32, shape, all, cat(norm.input(i).name(), "_scaled")));
     TN_CHECK(edit.set_input(edit.node(norm.id), i, made));
   }
   return true;
@@ -252,7 +247,7 @@ Status InputScaling::scale_weight(EditView edit,
       int64_t at = reader.form.at(0, r, c);
       all[static_cast<size_t>(at)] = tensor.data<float>()[at] * factor[static_cast<size_t>(c)];
     }
-  TN_TRY(made, edit.constant<float>(TN_F32, old.type().dims, all, cat(old.name(), "_smoothed")));
+  TN_TRY(made, edit.constant<float>(TN_F32, old.type().dims, all, cat(old.name(), "_scaled")));
   return edit.set_input(edit.node(reader.node.id), static_cast<uint64_t>(reader.product.weight),
                         made);
 }

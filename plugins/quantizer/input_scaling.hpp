@@ -65,11 +65,8 @@ class InputScaling {
 
 }  // namespace tenon::quantizer
 
-#define TENON_INPUT_SCALING_OPTIONS                                                                                                                                       \
-  R"("data": {"type": "component", "role": "tenon.dataset/1", "description": "calibration data: a data set, an id or a file"},)"                                          \
-  R"("samples": {"type": "integer", "minimum": 1, "default": 64, "description": "calibration samples, at most"},)"                                                        \
-  R"("batch": {"type": "integer", "minimum": 1, "default": 8, "description": "batch size"},)"                                                                             \
-  R"("insert": {"type": "boolean", "default": true, "description": "a Mul in front of products where no LayerNormalization takes the factors"},)" TENON_SELECTED_OPTIONS( \
-      "products to scale") "," TENON_MASK_OPTION                                                                                                                          \
-                           ","                                                                                                                                            \
-                           R"("backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": "runs the model: the first that is there; default: what this machine is best with"})"
+#define TENON_INPUT_SCALING_OPTIONS                                                                 \
+  TENON_FEED_OPTIONS("calibration data", "64", "8")                                                 \
+  R"(, "insert": {"type": "boolean", "default": true, "description": "a Mul in front of products )" \
+  R"(where no LayerNormalization takes the factors"},)" TENON_SELECTED_OPTIONS(                     \
+      "products to scale") "," TENON_MASK_OPTION "," TENON_BACKEND_OPTION("runs the model")

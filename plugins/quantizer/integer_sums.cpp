@@ -32,7 +32,7 @@ std::optional<double> number_beside(Node node, uint64_t i) {
 
 }  // namespace
 
-// The codes as the integer products have them: [k, n] for matrices.
+// The integers as the products have them: [k, n] for matrices.
 Status Rewriting::product(Node node) {
   Role role = role_of(node);
   const bool is_conv = node.is("Conv");
@@ -48,15 +48,15 @@ Status Rewriting::product(Node node) {
   const int64_t axis = role.products[0].axis;
   if (w->scale.size() > 1 && w->axis != axis) return refuse(node, "scales along another axis");
   if (!is_conv && w->numbers.type().rank() != 2) return refuse(node, "its weight is no matrix");
-  Value codes = w->numbers;
+  Value integers = w->numbers;
   if (node.is("Gemm") && node.attr_int("transB") != 0) {
-    TN_TRY(flipped, transposed(edit_, codes));
-    codes = flipped;
+    TN_TRY(flipped, transposed(edit_, integers));
+    integers = flipped;
   }
   Builder& b = n_.builder();
   if (!node.output().type().ranked) return refuse(node, "the rank of its result is not known");
   TN_TRY(zero, edit_.constant<uint8_t>(x->value.dtype(), {}, {static_cast<uint8_t>(x->zero)}));
-  std::vector<Value> inputs{x->value, codes, zero};
+  std::vector<Value> inputs{x->value, integers, zero};
   Node made = is_conv
                   ? b.node({.type = "ConvInteger", .inputs = inputs, .attrs = attributes_of(node)})
                   : b.node({.type = "MatMulInteger", .inputs = inputs});
@@ -169,7 +169,7 @@ Status Rewriting::mean(Node node) {
   if (!is_pool && node.input(1)) {
     if (!node.input(1).is_constant()) return refuse(node, "computed axes");
     for (double axis : numbers_of(node.input(1)))
-      axes.push_back(static_cast<int64_t>(axis) + (axis < 0 ? rank : 0));
+      axes.push_back(positive_axis(static_cast<int64_t>(axis), type.rank()));
   }
   const bool are_open = axes.empty() && (is_pool || node.attr_int("noop_with_empty_axes") == 0);
   for (int64_t d = is_pool ? 2 : 0; are_open && d < rank; ++d)

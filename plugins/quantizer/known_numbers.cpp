@@ -28,7 +28,7 @@ std::optional<Known> known_of(Value v) {
   const auto* numbers = scale.data<float>();
   for (int64_t i = 0; i < element_count(scale.dl()); ++i)
     out.scale.push_back(static_cast<double>(numbers[i]));
-  if (out.axis < 0) out.axis += static_cast<int64_t>(out.numbers.type().rank());
+  out.axis = positive_axis(out.axis, out.numbers.type().rank());
   return out;
 }
 
@@ -69,10 +69,10 @@ std::vector<double> in_steps(Value v, const std::vector<double>& steps) {
   return out;
 }
 
-Result<Value> transposed(EditView edit, Value codes) {
-  const Tensor tensor = codes.constant();
+Result<Value> transposed(EditView edit, Value integers) {
+  const Tensor tensor = integers.constant();
   const auto* from = tensor.data<int8_t>();
-  const int64_t rows = codes.type().dims[0], columns = codes.type().dims[1];
+  const int64_t rows = integers.type().dims[0], columns = integers.type().dims[1];
   std::vector<int8_t> to(static_cast<size_t>(rows * columns));
   for (int64_t i = 0; i < rows * columns; ++i)
     to[static_cast<size_t>(i % columns * rows + i / columns)] = from[i];

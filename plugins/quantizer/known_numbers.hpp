@@ -22,6 +22,6 @@ std::vector<double> numbers_of(Value v);
 // of any size; empty: it is of another kind.
 std::vector<double> in_steps(Value v, const std::vector<double>& steps);
 // A matrix of int8 constants with its axes swapped.
-Result<Value> transposed(EditView edit, Value codes);
+Result<Value> transposed(EditView edit, Value integers);
 
 }  // namespace tenon::quantizer

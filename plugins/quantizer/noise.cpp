@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "tenon/sdk/pattern.hpp"
 
@@ -31,7 +32,8 @@ class NoiseBuilder {
     if (one.taken) {
       row.is_compute = one.role.kind == Kind::kCompute;
       for (const Product& product : one.role.products)
-        TN_CHECK(round_weight(node, product.weight, product.axis, plan_.largest, &row, &weights));
+        if (product.weight_of(node).is_constant())
+          TN_CHECK(round_weight(node, {product.weight, product.axis}, &row, &weights));
       for (uint64_t i = 0; i < node.n_inputs(); ++i) {
         if (!assignment_.reads(one.node, i)) continue;
         TN_TRY(rounded, stored(node.input(i), params));
@@ -39,10 +41,8 @@ class NoiseBuilder {
       }
     } else if (!is_skipped) {
       row.is_stored = true;
-      for (auto [input, axis] : one.role.stored)
-        TN_CHECK(round_weight(node, input, axis, 127, &row, &weights));
-      if (one.role.rows >= 0 && node.attr_int("axis", 0) == 0)
-        TN_CHECK(round_weight(node, one.role.rows, 0, 127, &row, &weights));
+      for (const StoredInput& input : storable_inputs(one))
+        TN_CHECK(round_weight(node, input, &row, &weights));
     }
     if (weights.empty() && activations.empty()) return {};
     Value result = Noise::result_of(node);
@@ -56,23 +56,24 @@ class NoiseBuilder {
 
  private:
   Status round_weight(Node node,
-                      int64_t input,
-                      int64_t axis,
-                      int32_t largest,
+                      const StoredInput& stored,
                       NodeNoise* row,
                       std::map<uint64_t, Value>* inputs) {
-    Value value = node.input(static_cast<uint64_t>(input));
-    const bool is_kept = row->is_stored ? is_storable(value, axis) : value && value.is_constant();
-    if (!is_kept) return {};
+    const auto input = static_cast<uint64_t>(stored.input);
+    Value value = node.input(input);
     DLTensor tensor = value.constant().dl();
     row->weight_elements += static_cast<uint64_t>(element_count(tensor));
-    Value& known = weights_[{value.id, axis}];
+    Value& known = weights_[{value.id, stored.axis, row->is_stored}];
     if (!known) {
-      Weight weight = quantize_weight(tensor, {axis, plan_.per_channel, largest, {}});
-      TN_TRY(made, edit_.constant<float>(TN_F32, weight.shape, dequantized(weight)));
+      std::vector<float> numbers =
+          row->is_stored ? rounded(tensor, stored, plan_.per_channel).numbers()
+                         : dequantized(quantize_weight(tensor, {.axis = stored.axis,
+                                                                .per_channel = plan_.per_channel,
+                                                                .largest = plan_.largest}));
+      TN_TRY(made, edit_.constant<float>(TN_F32, value.type().dims, numbers));
       known = made;
     }
-    (*inputs)[static_cast<uint64_t>(input)] = known;
+    (*inputs)[input] = known;
     return {};
   }
 
@@ -114,7 +115,8 @@ class NoiseBuilder {
   EditView edit_;
   const Assignment& assignment_;
   const InsertionPlan& plan_;
-  std::map<std::pair<tn_value_id, int64_t>, Value> weights_;  // by the float one and its axis
+  // By the float one, its axis and whether a float node reads it.
+  std::map<std::tuple<tn_value_id, int64_t, bool>, Value> weights_;
   std::map<tn_value_id, Value> stored_;
 };
 
@@ -132,16 +134,15 @@ Result<Noise> Noise::make(Graph graph,
                           Padded padded) {
   Noise out;
   out.padded_ = std::move(padded);
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->clone(graph.raw, &raw));
-  out.graph_ = OwnedGraph::take(raw);
-  TN_TRY(edit, Edit::begin(raw));
+  TN_TRY(copy, OwnedGraph::copy_of(graph.raw));
+  out.graph_ = std::move(copy);
+  TN_TRY(edit, Edit::begin(out.graph_.get()));
   NoiseBuilder builder(&out, edit, assignment, plan);
   for (const Decision& one : assignment.nodes())
     TN_CHECK(builder.add(one, params, !selected.takes(one.node)).in(one.node.name()));
   TN_CHECK(edit.commit());
   for (Tap& tap : out.taps_)
-    tap.value.graph = raw;
+    tap.value.graph = out.graph_.get();
   return Result<Noise>(std::move(out));
 }
 
@@ -155,17 +156,13 @@ Status Noise::measure(tn_ctx* ctx,
   Result<Plan> plan = Plan::on_first(ctx, graph_.view(), values, backends);
   if (!plan.ok()) return std::move(plan).status().in("noise of nodes");
   Progress progress(ctx, "measuring each node", feed->samples());
-  for (uint64_t b = 0; b < feed->batches(); ++b) {
-    TN_CHECK(cancel.check());
-    TN_TRY(batch, feed->load(b));
+  auto add = [&](const Feed::Batch& batch) -> Status {
     TN_CHECK(padded_.read(batch.inputs));
-    Status ran = plan->run(batch.inputs, cancel.raw());
-    if (!ran.ok()) return std::move(ran).in(cat("noise of nodes: ", feed->batch_text(b)));
     for (size_t i = 0; i < taps_.size(); ++i)
-      nodes_[taps_[i].node].*taps_[i].sum +=
-          static_cast<double>(*(*plan)[plan->n_outputs() + i].data<float>());
-    progress.update(feed->samples() * (b + 1) / feed->batches());
-  }
+      nodes_[taps_[i].node].*taps_[i].sum += static_cast<double>(*plan->tap(i).data<float>());
+    return {};
+  };
+  TN_CHECK(run_batches(*plan, *feed, cancel, &progress, add).in("noise of nodes"));
   return padded_.check();
 }
 

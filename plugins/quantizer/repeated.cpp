@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "repeated.hpp"
 
-#include <algorithm>
-
 #include "tenon/sdk/alike.hpp"
 
 namespace tenon::quantizer {
@@ -28,18 +26,6 @@ Result<Node> repeated(EditView edit,
   for (auto [i, instead] : inputs)
     all[i] = instead;
   return added_again(edit, node, std::move(all), cat(node.name(), what));
-}
-
-Status erase_unused(EditView edit) {
-  std::vector<Node> nodes = edit.graph().nodes();
-  for (size_t i = nodes.size(); i-- > 0;) {
-    std::vector<Value> made = nodes[i].outputs();
-    const bool used = std::any_of(made.begin(), made.end(), [](Value v) {
-      return v && (v.consumer_count() > 0 || v.is_output());
-    });
-    if (!used) TN_CHECK(edit.erase(nodes[i]));
-  }
-  return {};
 }
 
 }  // namespace tenon::quantizer

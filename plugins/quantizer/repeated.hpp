@@ -21,7 +21,4 @@ Result<Node> added_again(EditView edit,
                          std::vector<Value> inputs,
                          std::string_view name = {});
 
-// All nodes that nothing reads, and those that only such read.
-Status erase_unused(EditView edit);
-
 }  // namespace tenon::quantizer

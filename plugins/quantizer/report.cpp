@@ -51,6 +51,23 @@ nlohmann::ordered_json report_nodes(const Assignment& assignment,
   return {{"counts", summary}, {"quantized", quantized}, {"float", left}};
 }
 
+nlohmann::ordered_json weight_bytes(const Assignment& assignment) {
+  uint64_t all = 0, left = 0, most = 0;
+  const Decision* largest = nullptr;
+  for (const Decision& one : assignment.nodes())
+    for (const Product& product : one.role.products) {
+      const Value weight = product.weight_of(one.node);
+      if (!weight || !weight.is_constant() || !is_float(weight.dtype())) continue;
+      const uint64_t bytes = bytes_of(weight.dtype(), weight.type().elements());
+      all += bytes;
+      left += one.taken ? 0 : bytes;
+      if (!one.taken && bytes > most) most = bytes, largest = &one;
+    }
+  nlohmann::ordered_json out{{"all", all}, {"float", left}};
+  if (largest) out["node"] = largest->node.name(), out["why"] = largest->why;
+  return out;
+}
+
 nlohmann::ordered_json report_zeros(tn_ctx* ctx, const std::vector<WeightNote>& weights) {
   ZeroCounts all;
   for (const WeightNote& note : weights) {
@@ -79,6 +96,14 @@ void log_left(tn_ctx* ctx, const Assignment& assignment) {
            cat("quantized: ", assignment.taken_count(), " nodes; float: ", total, " nodes"));
   for (const auto& [why, list] : names)
     log_line(ctx, TN_LOG_DEBUG, cat("left in float, ", why, ": ", list));
+}
+
+std::string first_reasons(const nlohmann::ordered_json& left, std::string_view before) {
+  std::string out;
+  for (size_t i = 0; i < std::min<size_t>(left.size(), 3); ++i)
+    out += cat(i ? "; " : before, left[i]["node"].get<std::string>(), ": ",
+               left[i]["why"].get<std::string>());
+  return out;
 }
 
 Status check_something_taken(const Assignment& assignment) {

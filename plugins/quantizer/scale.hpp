@@ -38,10 +38,12 @@ struct WeightPlan {
   bool per_channel = true;
   int32_t largest = 127;  // 63: 7 bits, for CPUs whose 8-bit products saturate
   // Lower bounds of the scales, [channels], or empty: so that a bias fits into int32.
-  std::vector<float> at_least;
+  std::vector<float> at_least = {};
   bool clips = false;  // scales that cut the largest numbers are tried, by squared error
 };
 
+// Of f32.
+bool all_finite(const DLTensor& tensor);
 // tensor: float32, dense, rank above axis.
 Weight quantize_weight(const DLTensor& tensor, const WeightPlan& plan);
 // The dequantized weight, in the weight's order.

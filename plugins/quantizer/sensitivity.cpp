@@ -6,8 +6,8 @@
 // signal, the number by which the list is ordered. role: compute, joiner (stores and adds what
 // others compute), or stored (weights in 8 bits, computation in float).
 #include <algorithm>
-#include <cmath>
 
+#include "tenon/sdk/decibels.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
 #include "calibrated_pass.hpp"
@@ -15,18 +15,9 @@
 #include "noise.hpp"
 #include "ranges.hpp"
 #include "report.hpp"
-#include "storage.hpp"
 
 namespace tenon::quantizer {
 namespace {
-
-constexpr double kEqual = 200;  // decibels of what loses nothing
-
-double decibels(double signal, double noise) {
-  if (!std::isfinite(noise) || !std::isfinite(signal)) return -kEqual;
-  if (noise <= 0) return kEqual;
-  return signal > 0 ? std::clamp(10 * std::log10(signal / noise), -kEqual, kEqual) : -kEqual;
-}
 
 nlohmann::ordered_json row_of(const NodeNoise& one) {
   return {{"node", one.node},

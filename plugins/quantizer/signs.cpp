@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "signs.hpp"
 
-#include <algorithm>
 #include <unordered_set>
 
 namespace tenon::quantizer {
@@ -19,12 +18,6 @@ Node passage_of(Node add) {
   return fits ? sub : Node{};
 }
 
-bool is_used(Node node) {
-  std::vector<Value> made = node.outputs();
-  return std::any_of(made.begin(), made.end(),
-                     [](Value v) { return v && (v.consumer_count() > 0 || v.is_output()); });
-}
-
 }  // namespace
 
 Status erase_unused(EditView edit, Node last) {
@@ -33,7 +26,7 @@ Status erase_unused(EditView edit, Node last) {
   while (!stack.empty()) {
     Node node = stack.back();
     stack.pop_back();
-    if (erased.contains(node.id) || is_used(node)) continue;
+    if (erased.contains(node.id) || node.is_used()) continue;
     for (Value v : node.inputs())
       if (v && v.producer()) stack.push_back(v.producer());
     erased.insert(node.id);

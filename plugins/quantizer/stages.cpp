@@ -69,10 +69,8 @@ Stages::Piece Stages::piece_for(Value value) const {
 
 // The piece as a model: inputs are those of the whole model, then what it reads of earlier pieces.
 Result<OwnedGraph> Stages::graph_of(const Piece& piece) const {
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->clone(graph_.raw, &raw));
-  OwnedGraph out = OwnedGraph::take(raw);
-  TN_TRY(edit, Edit::begin(raw));
+  TN_TRY(out, OwnedGraph::copy_of(graph_.raw));
+  TN_TRY(edit, Edit::begin(out.get()));
   for (uint64_t i = edit.graph().outputs().size(); i-- > 0;)
     TN_CHECK(services.edit->remove_output(edit.raw, i));
   for (Value v : piece.read) {

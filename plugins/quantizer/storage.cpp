@@ -33,8 +33,6 @@ std::optional<int64_t> left_matrix(Node node, const Product& product) {
   return swapped->weight_out;
 }
 
-}  // namespace
-
 bool is_storable(Value value, int64_t axis) {
   if (!value || !value.is_constant() || value.dtype() != TN_F32) return false;
   DLTensor tensor = value.constant().dl();
@@ -43,93 +41,90 @@ bool is_storable(Value value, int64_t axis) {
   return all_finite(tensor);
 }
 
-namespace {
-
-constexpr std::string_view kSelectedNote = "quantizer.selected";
-
 }  // namespace
 
-Status keep_selected(EditView edit, const Selected& selected) {
-  const nlohmann::json note{{"only", selected.only}, {"skip", selected.skip}};
-  return edit.set_note(0, kSelectedNote, any_text(note.dump()));
-}
-
-Selected kept_selected(Graph graph) {
-  tn_any note{};
-  Status ignored(services.graph->note(graph.raw, 0, str(kSelectedNote), &note));
-  const nlohmann::json kept = nlohmann::json::parse(text_of(note), nullptr, false);
-  Selected out;
-  if (!kept.is_object()) return out;
-  out.only = kept.value("only", out.only);
-  out.skip = kept.value("skip", out.skip);
+std::vector<StoredInput> storable_inputs(const Decision& one) {
+  std::vector<StoredInput> out;
+  auto add = [&](int64_t input, int64_t axis, StoredAs how) {
+    if (is_storable(one.node.input(static_cast<uint64_t>(input)), axis))
+      out.push_back({input, axis, how});
+  };
+  for (auto [input, axis] : one.role.stored)
+    add(input, axis, StoredAs::kColumns);
+  for (const Product& product : one.role.products)
+    if (std::optional<int64_t> rows = left_matrix(one.node, product))
+      add(product.act, *rows, StoredAs::kChannels);
+  if (one.role.rows < 0 || one.node.attr_int("axis", 0) != 0) return out;
+  if (one.node.input(static_cast<uint64_t>(one.role.rows)).type().rank() == 2)
+    add(one.role.rows, 0, StoredAs::kTable);
   return out;
-}
-
-Status forget_selected(EditView edit) {
-  return edit.set_note(0, kSelectedNote, {});
 }
 
 Status Storage::run(EditView edit, const Assignment& assignment) {
   for (const Decision& one : assignment.nodes()) {
     if (one.taken || !plan_.selected.takes(one.node)) continue;
-    for (auto [input, axis] : one.role.stored)
-      TN_CHECK(store_by_columns(edit, one.node, input, axis).in(one.node.name()));
-    for (const Product& product : one.role.products)
-      if (std::optional<int64_t> rows = left_matrix(one.node, product))
-        TN_CHECK(store_weight(edit, one.node, product.act, *rows).in(one.node.name()));
-    if (one.role.rows < 0 || one.node.attr_int("axis", 0) != 0) continue;
-    auto input = static_cast<uint64_t>(one.role.rows);
-    Value table = one.node.input(input);
-    if (is_storable(table, 0) && table.constant().dl().ndim == 2)
-      TN_CHECK(store_table(edit, one.node, input).in(one.node.name()));
+    for (const StoredInput& stored : storable_inputs(one))
+      TN_CHECK((stored.how == StoredAs::kTable ? store_table(edit, one.node, stored)
+                                               : store_weight(edit, one.node, stored))
+                   .in(one.node.name()));
   }
   return {};
 }
 
+RoundedInput rounded(const DLTensor& tensor, const StoredInput& stored, bool per_channel) {
+  WeightPlan plan{.axis = stored.axis,
+                  .per_channel = per_channel || stored.how == StoredAs::kTable};
+  RoundedInput out;
+  if (plan.per_channel && stored.how == StoredAs::kColumns)
+    out.factors = column_factors(tensor, stored.axis);
+  if (out.factors.empty()) {
+    out.weight = quantize_weight(tensor, plan);
+    return out;
+  }
+  const std::vector<float> even = without_factors(tensor, out.factors);
+  out.weight = quantize_weight(*DenseView(TN_F32, shape_of(tensor), even.data()), plan);
+  return out;
+}
+
+std::vector<float> RoundedInput::numbers() const {
+  std::vector<float> out = dequantized(weight);
+  for (size_t k = 0; k < out.size() && !factors.empty(); ++k)
+    out[k] *= factors[k % factors.size()];
+  return out;
+}
+
 Status Storage::run_product(EditView edit, const Decision& one) {
   for (const Product& product : one.role.products)
-    TN_CHECK(store_weight(edit, one.node, product.weight, product.axis).in(one.node.name()));
+    if (is_storable(product.weight_of(one.node), product.axis))
+      TN_CHECK(store_weight(edit, one.node, {product.weight, product.axis}).in(one.node.name()));
   return {};
 }
 
-Status Storage::store_weight(EditView edit, Node node, int64_t input, int64_t axis) {
-  Value value = node.input(static_cast<uint64_t>(input));
-  if (!is_storable(value, axis)) return {};
-  Weight weight = quantize_weight(value.constant().dl(), {axis, plan_.per_channel, 127, {}});
-  TN_TRY(stored, add_weight(edit, value.name(), weight, plan_.per_channel));
-  note(node, weight.snr_db);
-  return edit.set_input(node, static_cast<uint64_t>(input), stored);
-}
-
-// W  becomes  DequantizeLinear(W / c) * c, where its columns differ so much that this helps. Nobody
-// multiplies at run time: all of it is constant.
-Status Storage::store_by_columns(EditView edit, Node node, int64_t input, int64_t axis) {
-  Value value = node.input(static_cast<uint64_t>(input));
-  if (!is_storable(value, axis)) return {};
-  DLTensor tensor = value.constant().dl();
-  std::vector<float> factors;
-  if (plan_.per_channel) factors = column_factors(tensor, axis);
-  if (factors.empty()) return store_weight(edit, node, input, axis);
-  std::vector<float> even = without_factors(tensor, factors);
-  DenseView view(TN_F32, shape_of(tensor), even.data());
-  Weight weight = quantize_weight(*view, {axis, true, 127, {}});
+// Where there are factors, W  becomes  DequantizeLinear(W / c) * c. Nobody multiplies at run time:
+// all of it is constant.
+Status Storage::store_weight(EditView edit, Node node, const StoredInput& stored) {
+  const auto input = static_cast<uint64_t>(stored.input);
+  Value value = node.input(input);
+  const RoundedInput made = rounded(value.constant().dl(), stored, plan_.per_channel);
   std::string name(value.name());
-  TN_TRY(rounded, add_weight(edit, name, weight, true));
-  std::vector<int64_t> columns{static_cast<int64_t>(factors.size())};
-  TN_TRY(sizes, edit.constant<float>(TN_F32, columns, factors, name + "_columns"));
-  TN_TRY(stored, edit.add({.type = "Mul",
-                           .inputs = {rounded, sizes},
-                           .name = name + "_scaled",
-                           .output_names = {name + "_scaled"}}));
-  note(node, weight.snr_db);
+  TN_TRY(weight, add_weight(edit, name, made.weight, plan_.per_channel));
+  note(node, made.weight.snr_db);
+  if (made.factors.empty()) return edit.set_input(node, input, weight);
   notes_.back()["columns"] = true;
-  return edit.set_input(node, static_cast<uint64_t>(input), stored.output());
+  std::vector<int64_t> columns{static_cast<int64_t>(made.factors.size())};
+  TN_TRY(factors, edit.constant<float>(TN_F32, columns, made.factors, name + "_columns"));
+  TN_TRY(whole, edit.add({.type = "Mul",
+                          .inputs = {weight, factors},
+                          .name = name + "_scaled",
+                          .output_names = {name + "_scaled"}}));
+  return edit.set_input(node, input, whole.output());
 }
 
 // y = Gather(T, i)  becomes  Cast(Gather(T as int8, i)) * Gather(scales of the rows, i)
-Status Storage::store_table(EditView edit, Node node, uint64_t input) {
+Status Storage::store_table(EditView edit, Node node, const StoredInput& stored) {
+  const auto input = static_cast<uint64_t>(stored.input);
   Value value = node.input(input);
-  Weight table = quantize_weight(value.constant().dl(), {0, true, 127, {}});
+  const Weight table = rounded(value.constant().dl(), stored, plan_.per_channel).weight;
   std::string name(value.name());
   TN_TRY(numbers, edit.constant<int8_t>(TN_I8, table.shape, table.numbers, name + "_quantized"));
   std::vector<int64_t> column{table.shape[0], 1};
@@ -175,20 +170,19 @@ Status Storage::run_in_bodies(tn_graph* graph) {
 }
 
 Status Storage::run_in_body(tn_graph* graph, Node node, const std::string& name) {
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->clone(static_cast<const tn_graph*>(node.attr(name).v.p), &raw));
-  OwnedGraph body = OwnedGraph::take(raw);
+  TN_TRY(body, OwnedGraph::copy_of(static_cast<const tn_graph*>(node.attr(name).v.p)));
   size_t before = notes_.size();
-  TN_CHECK(run_in_bodies(raw));
-  TN_TRY(assignment, Assignment::make({raw}, {plan_.selected, Products::kNone, true}));
-  TN_TRY(inner, Edit::begin(raw));
+  TN_CHECK(run_in_bodies(body.get()));
+  TN_TRY(assignment,
+         Assignment::make({body.get()}, {.selected = plan_.selected, .weights_only = true}));
+  TN_TRY(inner, Edit::begin(body.get()));
   for (const Decision& one : assignment.nodes())
     if (one.taken) TN_CHECK(run_product(inner, one));
   TN_CHECK(run(inner, assignment));
   TN_CHECK(inner.commit());
   if (notes_.size() == before) return {};
   TN_TRY(edit, Edit::begin(graph));
-  TN_CHECK(edit.set_attr(edit.node(node.id), {name, any_graph(raw)}));
+  TN_CHECK(edit.set_attr(edit.node(node.id), {name, any_graph(body.get())}));
   return edit.commit();
 }
 

@@ -12,19 +12,31 @@
 
 namespace tenon::quantizer {
 
-// A finite float constant that is large enough to be worth it.
-bool is_storable(Value value, int64_t axis);
+enum class StoredAs : uint8_t {
+  kChannels,  // a scale for each entry of the axis
+  kColumns,   // the same, with factors of columns where these help
+  kTable,     // rows that are looked up, with a scale each
+};
+struct StoredInput {
+  int64_t input = 0, axis = 0;
+  StoredAs how = StoredAs::kChannels;
+};
+// Inputs of a node that computes in float: finite float constants that are large enough to be worth
+// it.
+std::vector<StoredInput> storable_inputs(const Decision& one);
+
+struct RoundedInput {
+  Weight weight;
+  std::vector<float> factors = {};  // its columns are multiplied by these; empty: by none
+
+  std::vector<float> numbers() const;  // what the node reads then
+};
+RoundedInput rounded(const DLTensor& tensor, const StoredInput& stored, bool per_channel);
 
 struct StoragePlan {
   Selected selected = {};
   bool per_channel = true;
 };
-
-// What convert may store of a model to train, as a note of its graph: what qat left in float
-// by its options stays so. A graph without the note (from a file) says nothing, and all is stored.
-Status keep_selected(EditView edit, const Selected& selected);
-Selected kept_selected(Graph graph);
-Status forget_selected(EditView edit);
 
 class Storage {
  public:
@@ -41,9 +53,8 @@ class Storage {
   const nlohmann::ordered_json& notes() const { return notes_; }
 
  private:
-  Status store_weight(EditView edit, Node node, int64_t input, int64_t axis);
-  Status store_by_columns(EditView edit, Node node, int64_t input, int64_t axis);
-  Status store_table(EditView edit, Node node, uint64_t input);
+  Status store_weight(EditView edit, Node node, const StoredInput& stored);
+  Status store_table(EditView edit, Node node, const StoredInput& stored);
   void note(Node node, double snr_db);
   Status run_in_body(tn_graph* graph, Node node, const std::string& name);
 

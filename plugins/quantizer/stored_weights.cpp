@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "blocks.hpp"
+#include "tenon/narrow.hpp"
 
 namespace tenon::quantizer {
 namespace {
@@ -18,17 +18,10 @@ bool is_quantized(uint32_t dtype) {
 }  // namespace
 
 std::vector<float> quantized_of(const Tensor& tensor) {
-  DLTensor t = tensor.dl();
-  auto n = static_cast<size_t>(element_count(t));
-  const uint32_t dtype = dtype_of(t);
+  const DLTensor t = tensor.dl();
   std::vector<float> out;
-  if (TN_DTYPE_BITS(dtype) == 4) {
-    std::vector<int8_t> small = unpacked(data_of<const uint8_t>(t), n, dtype == TN_I4);
-    return {small.begin(), small.end()};
-  }
-  for (size_t i = 0; i < n; ++i)
-    out.push_back(dtype == TN_I8 ? static_cast<float>(data_of<const int8_t>(t)[i])
-                                 : static_cast<float>(data_of<const uint8_t>(t)[i]));
+  for (int64_t i = 0, n = element_count(t); i < n; ++i)
+    out.push_back(static_cast<float>(packed_integer_at(data_of<const void>(t), dtype_of(t), i)));
   return out;
 }
 

@@ -21,25 +21,14 @@ constexpr std::string_view kStep = "_step";        // ends the names of learned 
 // The nodes behind this one and itself, in topological order; empty when an input of the graph is
 // among what they need.
 std::vector<Node> constant_nodes(Node last) {
-  std::vector<Node> order, stack{last};
-  std::unordered_set<tn_node_id> opened, done;
-  while (!stack.empty()) {
-    Node node = stack.back();
-    if (!opened.insert(node.id).second) {
-      stack.pop_back();
-      if (done.insert(node.id).second) order.push_back(node);
-      continue;
-    }
-    for (Value v : node.inputs()) {
-      if (!v || v.is_constant()) continue;
-      if (!v.producer()) return {};
-      if (!opened.contains(v.producer().id)) stack.push_back(v.producer());
-    }
-  }
-  return order;
+  std::vector<Node> out = nodes_behind({last.output()});
+  for (Node node : out)
+    for (Value v : node.inputs())
+      if (v && !v.is_constant() && !v.producer()) return {};
+  return out;
 }
 
-// The scale: the largest number of each channel over the largest code, never 0.
+// The scale: the largest number of each channel over the largest quantized value, never 0.
 Value scale_of(Builder& b, Value weight, const WeightPlan& plan) {
   std::vector<int64_t> axes;
   for (int64_t d = 0; d < static_cast<int64_t>(weight.type().rank()); ++d)
@@ -57,16 +46,15 @@ Value scale_of(Builder& b, Value weight, const WeightPlan& plan) {
 struct Channels {
   Channels(const Tensor& tensor, const Type& type, int64_t axis)
       : numbers(tensor.data<float>(), static_cast<size_t>(type.elements())),
-        has_others(static_cast<size_t>(type.dims[static_cast<size_t>(axis)]), 0) {
-    for (size_t d = static_cast<size_t>(axis) + 1; d < type.rank(); ++d)
-      inner *= static_cast<size_t>(type.dims[d]);
+        at(type.dims, axis),
+        has_others(static_cast<size_t>(at.size), 0) {
     for (size_t i = 0; i < numbers.size(); ++i)
       if (numbers[i] != 0) has_others[of(i)] = 1;
   }
-  size_t of(size_t i) const { return i / inner % has_others.size(); }
+  size_t of(size_t i) const { return at.along(i); }
 
   std::span<const float> numbers;
-  size_t inner = 1;
+  AxisSplit at;
   std::vector<uint8_t> has_others;
 };
 
@@ -275,10 +263,7 @@ Status fold_weight(EditView edit, const TrainedWeight& weight) {
   }
   for (size_t i = weight.nodes.size(); i-- > 0;) {
     Node node = edit.node(weight.nodes[i].id);
-    std::vector<Value> made = node.outputs();
-    bool used = std::any_of(made.begin(), made.end(),
-                            [](Value v) { return v && (v.consumer_count() > 0 || v.is_output()); });
-    if (!used) TN_CHECK(edit.erase(node));
+    if (!node.is_used()) TN_CHECK(edit.erase(node));
   }
   return {};
 }

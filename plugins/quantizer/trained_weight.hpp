@@ -32,7 +32,7 @@ Result<Value> with_zeros_kept(
 
 // Scales as they begin where they are learned, [channels] or [1]: those of calibration, but for
 // channels of nothing but zeros, of which it cannot know any. They begin as the mean of the others;
-// without others, as section 2.1 of Esser et al. has it, 2 mean(|w|) / sqrt(largest code), for
+// without others, as section 2.1 of Esser et al. has it, 2 mean(|w|) / sqrt(largest value), for
 // normal numbers of variance 1 / n where a channel has n.
 std::vector<float> first_steps(Value weight, const WeightPlan& plan, std::vector<float> scale);
 
@@ -43,7 +43,7 @@ Result<Value> trained_weight(EditView edit,
                              const WeightPlan& plan);
 // The same with learned step sizes (Esser et al., ICLR 2020): the scales are a parameter
 // `<weight>_step`, [channels] or [1], that begins as `scale`. Its gradient counts 1 / sqrt(numbers
-// of one scale * largest code), section 2.2.
+// of one scale * largest quantized value), section 2.2.
 Result<Value> learned_weight(EditView edit,
                              const std::string& name,
                              Value weight,
@@ -56,7 +56,7 @@ Result<Value> rounded_weight(
 
 // Step sizes that are learned (section 2.2): a parameter `<name>_step` that begins as `first`,
 // whose gradient counts 1 / sqrt(numbers), `numbers` being those of one scale times the largest
-// code.
+// quantized value.
 Value learned_step(Builder& b,
                    const std::string& name,
                    const std::vector<float>& first,

@@ -7,6 +7,7 @@
 #include "blocks.hpp"
 #include "calibration.hpp"
 #include "recurrent_weights.hpp"
+#include "report.hpp"
 
 namespace tenon::quantizer {
 namespace {
@@ -49,7 +50,7 @@ Status WeightRounding::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
     return {TN_FAILED_PRECONDITION,
             cat("nothing to round again: expected weights behind DequantizeLinear whose nodes are "
                 "in option original as well",
-                left_.empty() ? "" : cat("; ", left_[0].dump()))};
+                first_reasons(left_, "; "))};
   TN_TRY(feed, Feed::make(ctx_, data_.data, {raw}, calibration_feed(data_)));
   std::vector<GramLayer> layers;
   for (const StoredWeight& one : weights)

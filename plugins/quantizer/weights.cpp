@@ -16,15 +16,21 @@ class Weights {
   static Result<Weights> create(tn_ctx* ctx, const Options& options) {
     Weights out;
     out.ctx_ = ctx;
-    out.choices_ = {Selected::read(options), Products::kNone, true};
+    out.choices_ = {.selected = Selected::read(options), .weights_only = true};
     out.plan_.per_channel = options.flag("per_channel");
     if (options.integer("bits") == 4) out.plan_.block = options.integer("group");
+    if (out.plan_.block > 0 && !out.plan_.per_channel)
+      log_line(
+          ctx, TN_LOG_WARNING,
+          "option per_channel: false has no effect on weights in 4 bits, which have a scale for "
+          "each group (option group)");
     out.plan_.clips = options.flag("clip");
     return out;
   }
   Status run(tn_graph* raw, const Cancel&, Sink& sink) {
     TN_CHECK(choices_.selected.check({raw}));
     TN_TRY(assignment, Assignment::make({raw}, choices_));
+    const nlohmann::ordered_json bytes = weight_bytes(assignment);
     Insertion insertion(ctx_, assignment, plan_);
     Storage storage({choices_.selected, plan_.per_channel});
     TN_TRY(edit, Edit::begin(raw));
@@ -42,6 +48,7 @@ class Weights {
     TN_CHECK(storage.run_in_bodies(raw));
     if (storage.notes().empty()) TN_CHECK(check_something_taken(assignment));
     report["stored"] = storage.notes();
+    report["weight_bytes"] = bytes;
     return sink.write(report.dump());
   }
 

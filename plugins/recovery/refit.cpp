@@ -36,7 +36,7 @@ struct Settings {
 // What one layer needs to be fitted: both models with a look inside.
 struct Looks {
   Plan model, original;
-  size_t read = 0, made = 1, around = 2;  // taps of the model
+  static constexpr size_t kRead = 0, kMade = 1, kAround = 2;  // taps of the model
 };
 
 Result<Looks> look(tn_ctx* ctx,
@@ -56,8 +56,6 @@ Result<Looks> look(tn_ctx* ctx,
   TN_TRY(theirs, Plan::on_first(ctx, original, wanted, {ours.backend()}));
   out.model = std::move(ours);
   out.original = std::move(theirs);
-  for (size_t* tap : {&out.read, &out.made, &out.around})
-    *tap += out.model.n_outputs();
   return Result<Looks>(std::move(out));
 }
 
@@ -80,7 +78,6 @@ class Refit {
     out.ctx_ = ctx;
     Settings& s = out.settings_;
     TN_TRY(data, FeedOptions::read(ctx, options));
-    if (!data.data) return invalid("option data: expected a data set; labels are not needed");
     s.data = std::move(data);
     s.damping = options.number("damping");
     s.rows = options.integer("rows");
@@ -97,36 +94,22 @@ class Refit {
     TN_TRY(twins, Twins::of(model));
     TN_TRY(mask, PaddingMask::find(model, settings_.mask));
     mask_ = mask;
-    FeedPlan how{
-        .user = "refitting", .usual = settings_.data.batch, .samples = settings_.data.samples};
-    how.rest = Rest::kLeftOut;
-    TN_TRY(feed, Feed::make(ctx_, settings_.data.data, model, how));
+    TN_TRY(feed, Feed::make(ctx_, settings_.data.data, model, settings_.data.plan("refitting")));
     feed_ = std::move(feed);
-    std::vector<tn_node_id> order;
-    for (Node node : model.nodes())
-      if (has_weight(node)) order.push_back(node.id);
-    Progress progress(ctx_, "refitting", order.size());
-    ordered_json refitted = ordered_json::array(), left = ordered_json::array();
-    for (size_t i = 0; i < order.size(); ++i) {
-      TN_CHECK(cancel.check());
-      Node node{raw, order[i]};
-      ordered_json row{{"node", node.name()}, {"op", node.type()}};
-      Result<Fitted> fitted = refit(raw, node, twins, i, cancel);
-      TN_CHECK(cancel.check());
-      std::string why = fitted.ok() ? "" : fitted.status().text();
-      if (fitted.ok()) {
-        row["rows"] = fitted->rows;
-        row["error"] = {{"before", fitted->before}, {"after", fitted->after}};
-        if (!fitted->is_better) why = "no better on batches that the fit has not seen";
-      }
-      if (!why.empty()) row["why"] = why;
-      (why.empty() ? refitted : left).push_back(std::move(row));
-      progress.update(i + 1);
-    }
+    auto visit = [&](Node node, uint64_t number, ordered_json* row) -> Status {
+      TN_TRY(fitted, refit(raw, node, twins, number, cancel));
+      (*row)["rows"] = fitted.rows;
+      (*row)["error"] = {{"before", fitted.before}, {"after", fitted.after}};
+      return fitted.is_better ? Status()
+                              : unsupported("no better on batches that the fit has not seen");
+    };
+    TN_TRY(rows, each_layer(ctx_, raw, "refitting", cancel, visit));
     TN_CHECK(mask_.check_used());
-    log_line(ctx_, TN_LOG_INFO, cat("refitted: ", refitted.size(), " layers; left: ", left.size()));
+    log_line(ctx_, TN_LOG_INFO,
+             cat("refitted: ", rows.done.size(), " layers; left: ", rows.left.size()));
     return sink.write(
-        ordered_json{{"samples", feed_.samples()}, {"refitted", refitted}, {"left", left}}.dump());
+        ordered_json{{"samples", feed_.samples()}, {"refitted", rows.done}, {"left", rows.left}}
+            .dump());
   }
 
  private:
@@ -143,13 +126,13 @@ class Refit {
       sums.fit.emplace_back(layer.n_in, layer.n_out / layer.groups);
       sums.check.emplace_back(layer.n_in, layer.n_out / layer.groups);
     }
-    for (uint64_t b = 0; b < feed_.batches(); ++b) {
-      TN_TRY(batch, feed_.load(b));
+    auto add = [&](const Feed::Batch& batch) -> Status {
       TN_CHECK(mask_.read(batch.inputs));
-      TN_CHECK(looks.model.run(batch.inputs, cancel.raw()));
       TN_CHECK(looks.original.run(batch.inputs, cancel.raw()));
-      TN_CHECK(add_rows(layer, twin, looks, present, number * feed_.batches() + b, b, &sums));
-    }
+      return add_rows(layer, twin, looks, present, number * feed_.batches() + batch.number,
+                      batch.number, &sums);
+    };
+    TN_CHECK(run_batches(looks.model, feed_, cancel, nullptr, add));
     TN_TRY(fitted, solve(layer, sums, std::move(present)));
     if (!fitted.is_better) return fitted;
     TN_TRY(edit, Edit::begin(raw));
@@ -166,12 +149,10 @@ class Refit {
                   uint64_t stream,
                   uint64_t batch,
                   Sums* sums) {
-    DLTensor read = looks.model[looks.read].dl(), made = looks.model[looks.made].dl();
-    DLTensor wanted = looks.original[looks.original.n_outputs()].dl();
-    int64_t rows = settings_.rows ? settings_.rows : std::max<int64_t>(16 * layer.n_in, 4096);
-    auto batches = static_cast<int64_t>(feed_.batches());
-    Positions positions =
-        Positions::draw(layer, made, (rows + batches - 1) / batches, stream, &mask_);
+    DLTensor read = looks.model.tap(Looks::kRead).dl(), made = looks.model.tap(Looks::kMade).dl();
+    DLTensor wanted = looks.original.tap(0).dl();
+    const int64_t rows = rows_in_batch(layer, settings_.rows, feed_.batches());
+    Positions positions = Positions::draw(layer, made, rows, stream, &mask_);
     int64_t of_group = layer.n_out / layer.groups;
     for (int64_t g = 0; g < layer.groups; ++g) {
       std::vector<int64_t> ours, theirs;
@@ -183,7 +164,7 @@ class Refit {
              y = outputs_at(wanted, positions, theirs);
       Matrix now = outputs_at(made, positions, ours);
       if (layer.around) {
-        Matrix around = outputs_at(looks.model[looks.around].dl(), positions, ours);
+        Matrix around = outputs_at(looks.model.tap(Looks::kAround).dl(), positions, ours);
         y -= around;
         now -= around;
       }
@@ -230,11 +211,9 @@ TENON_PASS(refit,
            tenon::recovery::Refit,
            "recovery.refit",
            "fits the weights of a smaller model to what its original made, without labels",
-           R"({"required": ["data"], "properties": {
-    "data": {"type": "component", "role": "tenon.dataset/1",
-             "description": "inputs of the model: a data set, an id or a file; labels are not read"},
-    "samples": {"type": "integer", "minimum": 1, "default": 256, "description": "calibration samples, at most"},
-    "batch": {"type": "integer", "minimum": 1, "default": 16, "description": "batch size; of four batches one judges"},
+           R"({"required": ["data"], "properties": {)" TENON_FEED_OPTIONS("inputs without labels",
+                                                                          "256",
+                                                                          "16") R"(,
     "damping": {"type": "number", "minimum": 0, "default": 0.001,
                 "description": "how much a change of weights costs, in mean squares of an input"},
     "zeros": {"type": "string", "enum": ["keep", "fill"], "default": "keep",
@@ -243,5 +222,4 @@ TENON_PASS(refit,
              "description": "rows that each layer is fitted on; 0: 16 for each weight of an output, at least 4096"},
     )" TENON_MASK_OPTION R"(,
     )" TENON_SELECTED_OPTIONS("layers to refit") R"(,
-    "backend": {"type": ["array", "string"], "items": {"type": "string"},
-                "description": "runs both models: the first that is there; default: what this machine is best with"}}})")
+    )" TENON_BACKEND_OPTION("runs both models") "}}")

@@ -1,7 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows.hpp"
 
+#include <algorithm>
+
 namespace tenon::recovery {
+
+Result<LayerRows> each_layer(
+    tn_ctx* ctx, tn_graph* raw, std::string_view doing, const Cancel& cancel, const Visit& visit) {
+  std::vector<tn_node_id> order;
+  for (Node node : Graph{raw}.nodes())
+    if (has_weight(node)) order.push_back(node.id);
+  Progress progress(ctx, doing, order.size());
+  LayerRows out;
+  for (size_t i = 0; i < order.size(); ++i) {
+    TN_CHECK(cancel.check());
+    const Node node{raw, order[i]};
+    nlohmann::ordered_json row{{"node", node.name()}, {"op", node.type()}};
+    Status left = visit(node, i, &row);
+    TN_CHECK(cancel.check());
+    if (!left.ok()) row["why"] = left.text();
+    (left.ok() ? out.done : out.left).push_back(std::move(row));
+    progress.update(i + 1);
+  }
+  return Result<LayerRows>(std::move(out));
+}
+
+int64_t rows_in_batch(const Layer& layer, int64_t option, uint64_t batches) {
+  const int64_t rows = option > 0 ? option : std::max<int64_t>(16 * layer.n_in, 4096);
+  const auto n = static_cast<int64_t>(batches);
+  return (rows + n - 1) / n;
+}
 
 Positions Positions::draw(
     const Layer& layer, const DLTensor& made, int64_t wanted, uint64_t stream, PaddingMask* mask) {

@@ -32,7 +32,6 @@ class SparseGpt {
     SparseGpt out;
     out.ctx_ = ctx;
     TN_TRY(data, FeedOptions::read(ctx, options));
-    if (!data.data) return invalid("option data: expected a data set; labels are not needed");
     out.data_ = std::move(data);
     out.plan_.sparsity = options.number("sparsity");
     out.plan_.damping = options.number("damping");
@@ -51,48 +50,33 @@ class SparseGpt {
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
     Graph model{raw};
     TN_CHECK(selected_.check(model));
-    FeedPlan how{.user = "pruning", .usual = data_.batch, .samples = data_.samples};
-    how.rest = Rest::kLeftOut;
-    TN_TRY(feed, Feed::make(ctx_, data_.data, model, how));
+    TN_TRY(feed, Feed::make(ctx_, data_.data, model, data_.plan("pruning")));
     feed_ = std::move(feed);
     TN_TRY(mask, PaddingMask::find(model, mask_name_));
     mask_ = mask;
     TN_TRY(kept, Edit::begin(raw));
     TN_CHECK(keep_original(kept, raw));
     TN_CHECK(kept.commit());
-    std::vector<tn_node_id> order;
-    for (Node node : model.nodes())
-      if (has_weight(node)) order.push_back(node.id);
-    Progress progress(ctx_, "pruning", order.size());
-    ordered_json pruned = ordered_json::array(), left = ordered_json::array();
     Taken all;
-    for (size_t i = 0; i < order.size(); ++i) {
-      TN_CHECK(cancel.check());
-      Node node{raw, order[i]};
-      ordered_json row{{"node", node.name()}, {"op", node.type()}};
-      Result<Taken> taken = prune(raw, node, i, cancel);
-      TN_CHECK(cancel.check());
-      if (taken.ok()) {
-        row.update(
-            {{"zeros", taken->zeros}, {"elements", taken->elements}, {"error", taken->error}});
-        all.zeros += taken->zeros, all.elements += taken->elements;
-      } else {
-        row["why"] = taken.status().text();
-      }
-      (taken.ok() ? pruned : left).push_back(std::move(row));
-      progress.update(i + 1);
-    }
-    if (pruned.empty())
+    auto visit = [&](Node node, uint64_t number, ordered_json* row) -> Status {
+      TN_TRY(taken, prune(raw, node, number, cancel));
+      row->update({{"zeros", taken.zeros}, {"elements", taken.elements}, {"error", taken.error}});
+      all.zeros += taken.zeros, all.elements += taken.elements;
+      return {};
+    };
+    TN_TRY(rows, each_layer(ctx_, raw, "pruning", cancel, visit));
+    if (rows.done.empty())
       return Status(TN_FAILED_PRECONDITION,
                     cat("no layer can be pruned: ",
-                        left.empty() ? "the model has no weights" : left[0]["why"]));
+                        rows.left.empty() ? "the model has no weights" : rows.left[0]["why"]));
     TN_CHECK(mask_.check_used());
     return sink.write(ordered_json{
         {"sparsity",
          static_cast<double>(all.zeros) / static_cast<double>(std::max<int64_t>(all.elements, 1))},
         {"samples", feed_.samples()},
-        {"pruned", pruned},
-        {"left", left}}.dump());
+        {"pruned", rows.done},
+        {"left",
+         rows.left}}.dump());
   }
 
  private:
@@ -103,22 +87,20 @@ class SparseGpt {
     const std::vector<Value> taps{layer.read(), layer.node.output()};
     TN_TRY(made, Plan::on_first(ctx_, Graph{raw}, taps, backends_));
     Plan plan = std::move(made);
-    const size_t first = plan.n_outputs();
     std::vector<Moments> sums(static_cast<size_t>(layer.groups), Moments(layer.n_in, 0));
-    const int64_t rows = rows_ ? rows_ : std::max<int64_t>(16 * layer.n_in, 4096);
-    const auto batches = static_cast<int64_t>(feed_.batches());
-    for (uint64_t b = 0; b < feed_.batches(); ++b) {
-      TN_TRY(batch, feed_.load(b));
+    const int64_t rows = rows_in_batch(layer, rows_, feed_.batches());
+    auto add = [&](const Feed::Batch& batch) -> Status {
       TN_CHECK(mask_.read(batch.inputs));
-      TN_CHECK(plan.run(batch.inputs, cancel.raw()));
-      DLTensor read = plan[first].dl(), out = plan[first + 1].dl();
-      Positions positions = Positions::draw(layer, out, (rows + batches - 1) / batches,
-                                            number * feed_.batches() + b, &mask_);
+      DLTensor read = plan.tap(0).dl(), out = plan.tap(1).dl();
+      Positions positions =
+          Positions::draw(layer, out, rows, number * feed_.batches() + batch.number, &mask_);
       for (int64_t g = 0; g < layer.groups; ++g) {
         Matrix x = inputs_at(layer, read, positions, g, out);
         sums[static_cast<size_t>(g)].add(x, Matrix(x.rows(), 0));
       }
-    }
+      return {};
+    };
+    TN_CHECK(run_batches(plan, feed_, cancel, nullptr, add));
     return Result<std::vector<Moments>>(std::move(sums));
   }
 
@@ -174,11 +156,9 @@ TENON_PASS(sparsegpt,
            tenon::recovery::SparseGpt,
            "recovery.sparsegpt",
            "sets single weights to zero and lets the others make up for them, without labels",
-           R"({"required": ["data"], "properties": {
-    "data": {"type": "component", "role": "tenon.dataset/1",
-             "description": "inputs of the model: a data set, an id or a file; labels are not read"},
-    "samples": {"type": "integer", "minimum": 1, "default": 256, "description": "calibration samples, at most"},
-    "batch": {"type": "integer", "minimum": 1, "default": 16, "description": "batch size"},
+           R"({"required": ["data"], "properties": {)" TENON_FEED_OPTIONS("inputs without labels",
+                                                                          "256",
+                                                                          "16") R"(,
     "sparsity": {"needs": {"pattern": "absent"}, "type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.5,
                  "description": "share of each layer's weights that are zero afterwards"},
     "pattern": {"type": "string", "description": "N:M keeps N of M neighbours along the input axis, of a convolution at each tap, such as 2:4; instead of sparsity"},
@@ -189,5 +169,4 @@ TENON_PASS(sparsegpt,
              "description": "rows that each layer is looked at; 0: 16 for each weight of an output, at least 4096"},
     )" TENON_MASK_OPTION R"(,
     )" TENON_SELECTED_OPTIONS("layers to prune") R"(,
-    "backend": {"type": ["array", "string"], "items": {"type": "string"},
-                "description": "runs the model: the first that is there; default: what this machine is best with"}}})")
+    )" TENON_BACKEND_OPTION("runs the model") "}}")

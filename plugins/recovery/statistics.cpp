@@ -27,7 +27,6 @@ class Statistics {
     Statistics out;
     out.ctx_ = ctx;
     TN_TRY(data, FeedOptions::read(ctx, options));
-    if (!data.data) return invalid("option data: expected a data set; labels are not needed");
     out.data_ = std::move(data);
     out.selected_ = Selected::read(options);
     out.backends_ = options.texts("backend");
@@ -91,13 +90,9 @@ class Statistics {
   }
 
   Status collect(const tn_graph* graph, std::vector<Norm>* norms, const Cancel& cancel) {
-    tn_graph* raw = nullptr;
-    TN_CHECK(services.graph->clone(graph, &raw));
-    OwnedGraph copy = OwnedGraph::take(raw);
-    TN_TRY(taps, to_batches(raw, *norms));
-    FeedPlan how{.user = "statistics", .usual = data_.batch, .samples = data_.samples};
-    how.rest = Rest::kLeftOut;
-    TN_TRY(feed, Feed::make(ctx_, data_.data, Graph{graph}, how));
+    TN_TRY(copy, OwnedGraph::copy_of(graph));
+    TN_TRY(taps, to_batches(copy.get(), *norms));
+    TN_TRY(feed, Feed::make(ctx_, data_.data, Graph{graph}, data_.plan("statistics")));
     TN_TRY(plan, Plan::on_first(ctx_, copy.view(), taps, backends_));
     n_samples_ = feed.samples();
     uint64_t whole = feed.samples() / feed.batch();  // a short batch would count as much
@@ -108,16 +103,13 @@ class Statistics {
       for (size_t c = 0; c < sum->size(); ++c)
         (*sum)[c] += double{given.data<float>()[c]} / static_cast<double>(whole);
     };
-    for (uint64_t b = 0; b < whole; ++b) {
-      TN_CHECK(cancel.check());
-      TN_TRY(batch, feed.load(b));
-      TN_CHECK(plan.run(batch.inputs, cancel.raw()).in(feed.batch_text(b)));
-      for (size_t i = 0; i < norms->size(); ++i) {
-        add(plan[plan.n_outputs() + 2 * i], &(*norms)[i].mean);
-        add(plan[plan.n_outputs() + 2 * i + 1], &(*norms)[i].variance);
+    return run_batches(plan, feed, cancel, nullptr, [&](const Feed::Batch& batch) -> Status {
+      for (size_t i = 0; batch.number < whole && i < norms->size(); ++i) {
+        add(plan.tap(2 * i), &(*norms)[i].mean);
+        add(plan.tap(2 * i + 1), &(*norms)[i].variance);
       }
-    }
-    return {};
+      return {};
+    });
   }
 
   // Puts the numbers in the constant's position; by how much the furthest moved.
@@ -156,5 +148,4 @@ TENON_PASS(statistics,
     "samples": {"type": "integer", "minimum": 1, "default": 1024, "description": "samples, at most"},
     "batch": {"type": "integer", "minimum": 1, "default": 64, "description": "batch size: samples that are normalized together"},
     )" TENON_SELECTED_OPTIONS("nodes to estimate") R"(,
-    "backend": {"type": ["array", "string"], "items": {"type": "string"},
-                "description": "runs the model: the first that is there; default: what this machine is best with"}}})")
+    )" TENON_BACKEND_OPTION("runs the model") "}}")

@@ -33,10 +33,9 @@ Executable::~Executable() = default;
 Result<std::unique_ptr<Executable>> Executable::compile(tn_ctx* ctx,
                                                         const tn_graph* part,
                                                         int64_t max_value_bytes) {
-  tn_graph* clone = nullptr;
-  TN_CHECK(services.graph->clone(part, &clone));
-  std::unique_ptr<Executable> exe(new Executable(ctx, OwnedGraph::take(clone), max_value_bytes));
-  TN_CHECK(backend::expand_composites(clone, [](Node) { return false; }));
+  TN_TRY(clone, OwnedGraph::copy_of(part));
+  std::unique_ptr<Executable> exe(new Executable(ctx, std::move(clone), max_value_bytes));
+  TN_CHECK(backend::expand_composites(exe->graph_.get(), [](Node) { return false; }));
   TN_CHECK(exe->add_steps());
   exe->find_last_uses();
   exe->note_types();
@@ -205,7 +204,9 @@ struct Executable::Run {
   static tn_status* give(void* self, uint64_t i, const DLTensor* proto, DLTensor* out) {
     Run& run = *static_cast<Run*>(self);
     return guard([&]() -> Status {
-      if (i >= run.step->out.size()) return {TN_INTERNAL, cat("the row wrote output ", i)};
+      if (i >= run.step->out.size())
+        return invalid(cat("it has more outputs than the node: expected ", i + 1, " or more, got ",
+                           run.step->out.size()));
       auto value = static_cast<size_t>(run.step->out[i]);
       DLTensor& tensor = run.tensors[value];
       run.asked[i] = true;
@@ -336,8 +337,16 @@ Status Executable::run(const DLTensor* const* in,
     for (int v : step.last_used)
       run.owned[static_cast<size_t>(v)] = Tensor();
   }
-  if (profiling) profile_ = "[" + layers + "]";
+  if (profiling) {
+    std::lock_guard lock(profile_lock_);
+    profile_ = "[" + layers + "]";
+  }
   return {};
+}
+
+std::string Executable::profile() const {
+  std::lock_guard lock(profile_lock_);
+  return profile_;
 }
 
 std::string Executable::describe() const {

@@ -27,7 +27,7 @@ class Executable {
              const tn_outputs* outputs,
              const tn_exec* exec);
   std::string describe() const;  // JSON
-  const std::string& profile() const { return profile_; }
+  std::string profile() const;   // JSON: the layers of the last profiled run
 
  private:
   struct Pieces;
@@ -71,6 +71,7 @@ class Executable {
   mutable std::unordered_map<tn_node_id, std::unique_ptr<Pieces>> pieces_;
   std::vector<int> inputs_;
   std::vector<int> output_of_;  // by value: the part's output, or -1
+  mutable std::mutex profile_lock_;
   std::string profile_ = "[]";
 };
 

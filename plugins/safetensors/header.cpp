@@ -4,10 +4,6 @@
 #include <algorithm>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
-#include "dtypes.hpp"
-
 namespace tenon::safetensors_plugin {
 namespace {
 
@@ -50,7 +46,8 @@ Result<Entry> read_entry(const std::string& name, const Json& json, uint64_t dat
   out.name = name;
   if (!json.is_object()) return invalid("expected an object");
   Json type = json.value("dtype", Json());
-  out.dtype = type.is_string() ? dtype_of_name(type.get<std::string>()) : TN_DTYPE_NONE;
+  out.dtype =
+      type.is_string() ? safetensors::dtype_of_name(type.get<std::string>()) : TN_DTYPE_NONE;
   if (out.dtype == TN_DTYPE_NONE)
     return unsupported(cat("dtype: expected a known type as F32, got ", type.dump()));
   Json shape = json.value("shape", Json());
@@ -106,22 +103,6 @@ Result<Header> parse_header(std::string_view text, uint64_t data_bytes) {
   }
   TN_CHECK(check_overlaps(out));
   return out;
-}
-
-std::string print_header(const Header& header) {
-  Json json = Json::object();
-  for (const auto& [key, value] : header.metadata)
-    json["__metadata__"][key] = value;
-  for (const Entry& entry : header.tensors)
-    json[entry.name] = {{"dtype", name_of_dtype(entry.dtype)},
-                        {"shape", entry.dims},
-                        {"data_offsets", {entry.begin, entry.end}}};
-  std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  std::string out;
-  for (unsigned i = 0; i < kLengthBytes; ++i)
-    out.push_back(static_cast<char>(uint64_t{text.size()} >> 8 * i));
-  return out + text;
 }
 
 }  // namespace tenon::safetensors_plugin

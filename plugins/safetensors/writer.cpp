@@ -8,7 +8,6 @@
 #include "tenon/half.hpp"
 #include "tenon/sdk/pattern.hpp"
 
-#include "dtypes.hpp"
 #include "header.hpp"
 
 namespace tenon::safetensors_plugin {
@@ -42,7 +41,7 @@ Result<Item> item_of(const Form& form, std::string_view name, const Tensor& tens
   DLTensor dl = plain.dl();
   Item out{{std::string(name), dtype_of(dl), {}, 0, services.tensor->bytes(plain.get())}, plain};
   out.entry.dims.assign(dl.shape, dl.shape + dl.ndim);
-  if (name_of_dtype(out.entry.dtype).empty())
+  if (safetensors::name_of_dtype(out.entry.dtype).empty())
     return unsupported(
         cat("constant ", name, ": the format has no type ", dtype_name(out.entry.dtype)));
   if (name == "__metadata__") return invalid("constant __metadata__: the format keeps this name");
@@ -102,7 +101,7 @@ class Writer {
       TN_CHECK(services.graph->note(graph, 0, str(key), &any));
       header.metadata.emplace_back(key.substr(kNoteMetadata.size()), text_of(any));
     }
-    std::string text = print_header(header);
+    std::string text = safetensors::print_header(header);
     TN_CHECK(services.blob->write(target, {}, text.data(), text.size()));
     for (const Item& item : items) {
       TN_CHECK(cancel.check());

@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tenon/sdk/safetensors.hpp"
+
 namespace tenon::trainer {
 namespace {
 
@@ -24,11 +26,6 @@ constexpr const char *kVersion = "3", *kEarlier = "2", *kSharded = "4";
 constexpr const char* kShardsKey = "shards";
 constexpr const char *kVersionKey = "tenon.checkpoint", *kWriterKey = "tenon";
 
-constexpr std::pair<uint32_t, const char*> kTypes[] = {
-    {TN_F32, "F32"}, {TN_F64, "F64"}, {TN_F16, "F16"}, {TN_BF16, "BF16"}, {TN_I64, "I64"},
-    {TN_I32, "I32"}, {TN_I16, "I16"}, {TN_I8, "I8"},   {TN_U8, "U8"},     {TN_BOOL, "BOOL"},
-};
-
 struct Blob {
   tn_blob* raw = nullptr;
   Blob() = default;
@@ -40,33 +37,26 @@ struct Blob {
 
 // shards: the files that hold the tensors; none: this one does.
 Result<std::string> header_of(const Checkpoint& checkpoint, const json& shards) {
-  json header = json::object();
-  header["__metadata__"] = {{kVersionKey, shards.empty() ? kVersion : kSharded},
-                            {kWriterKey, checkpoint.writer},
-                            {"run", checkpoint.run}};
-  if (!shards.empty()) header["__metadata__"][kShardsKey] = shards.dump();
+  safetensors::Header header;
+  header.metadata = {{kVersionKey, shards.empty() ? kVersion : kSharded},
+                     {kWriterKey, checkpoint.writer},
+                     {"run", checkpoint.run}};
+  if (!shards.empty()) header.metadata.emplace_back(kShardsKey, shards.dump());
   uint64_t at = 0;
   for (const auto& [name, tensor] : checkpoint.tensors) {
     DLTensor t = tensor.dl();
-    const char* type = nullptr;
-    for (const auto& [dtype, word] : kTypes)
-      if (dtype == dtype_of(t)) type = word;
-    if (!type) return unsupported(cat("state ", name, ": of type ", dtype_name(dtype_of(t))));
-    uint64_t end = at + bytes_of(dtype_of(t), element_count(t));
+    uint32_t dtype = dtype_of(t);
+    if (safetensors::name_of_dtype(dtype).empty())
+      return unsupported(cat("state ", name, ": of type ", dtype_name(dtype)));
+    uint64_t end = at + bytes_of(dtype, element_count(t));
     auto dims = shape_of(t);
-    header[name] = {{"dtype", type},
-                    {"shape", std::vector<int64_t>(dims.begin(), dims.end())},
-                    {"data_offsets", {at, end}}};
+    header.tensors.push_back({name, dtype, {dims.begin(), dims.end()}, at, end});
     at = end;
   }
-  std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');
-  return text;
+  return safetensors::print_header(header);
 }
 
 Status write_all(tn_target* target, const std::string& header, const Checkpoint& checkpoint) {
-  uint64_t length = header.size();
-  TN_CHECK(services.blob->write(target, {}, &length, sizeof length));
   TN_CHECK(services.blob->write(target, {}, header.data(), header.size()));
   for (const auto& [name, tensor] : checkpoint.tensors) {
     DLTensor t = tensor.dl();
@@ -92,10 +82,9 @@ Status check_version(const json& header) {
 
 // One entry of the header, checked against the bytes that follow it.
 Result<Tensor> read_tensor(tn_ctx* ctx, const json& entry, const char* data, uint64_t bytes) {
-  uint32_t type = TN_DTYPE_NONE;
   const json stated = entry.is_object() ? entry.value("dtype", json()) : json();
-  for (const auto& [dtype, word] : kTypes)
-    if (stated == word) type = dtype;
+  const uint32_t type = stated.is_string() ? safetensors::dtype_of_name(stated.get<std::string>())
+                                           : uint32_t{TN_DTYPE_NONE};
   const json shape = entry.is_object() ? entry.value("shape", json()) : json();
   const json at = entry.is_object() ? entry.value("data_offsets", json()) : json();
   bool good = type != TN_DTYPE_NONE && shape.is_array() && at.is_array() && at.size() == 2;
@@ -117,9 +106,12 @@ Result<Tensor> read_tensor(tn_ctx* ctx, const json& entry, const char* data, uin
 
 Result<Checkpoint> parse(tn_ctx* ctx, const char* data, uint64_t size, json* shards) {
   uint64_t length = 0;
-  if (size >= 8) std::memcpy(&length, data, 8);
-  if (size < 8 || length > size - 8) return Status(TN_DATA_LOSS, "the file ends too early");
-  json header = json::parse(data + 8, data + 8 + length, nullptr, false);
+  constexpr uint64_t kLengthBytes = safetensors::kLengthBytes;
+  if (size >= kLengthBytes) std::memcpy(&length, data, kLengthBytes);
+  if (size < kLengthBytes || length > size - kLengthBytes)
+    return Status(TN_DATA_LOSS, "the file ends too early");
+  const char* rest = data + kLengthBytes + length;
+  json header = json::parse(data + kLengthBytes, rest, nullptr, false);
   if (!header.is_object()) return Status(TN_DATA_LOSS, "no JSON header");
   TN_CHECK(check_version(header));
   Checkpoint out;
@@ -129,7 +121,7 @@ Result<Checkpoint> parse(tn_ctx* ctx, const char* data, uint64_t size, json* sha
   if (shards) *shards = json::parse(meta.value(kShardsKey, "[]"), nullptr, false);
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") continue;
-    Result<Tensor> tensor = read_tensor(ctx, entry, data + 8 + length, size - 8 - length);
+    Result<Tensor> tensor = read_tensor(ctx, entry, rest, size - kLengthBytes - length);
     if (!tensor.ok()) return std::move(tensor).status().in(name);
     out.tensors[name] = *tensor;
   }

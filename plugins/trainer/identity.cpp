@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tenon/fnv.hpp"
 #include "tenon/sdk/run.hpp"
 
 namespace tenon::trainer {
@@ -12,18 +13,13 @@ using nlohmann::json;
 
 constexpr size_t kMostNamed = 4;  // differences that a message shows
 
-class Hash {  // FNV-1a
+class Hash {  // of texts, each of which ends with a byte that UTF-8 has not
  public:
-  void add(std::string_view text) {
-    for (char c : text)
-      take(static_cast<unsigned char>(c));
-    take(0xff);
-  }
+  void add(std::string_view text) { hash_ = fnv1a("\xff", fnv1a(text, hash_)); }
   uint64_t value() const { return hash_; }
 
  private:
-  void take(unsigned char byte) { hash_ = (hash_ ^ byte) * 0x100000001b3ull; }
-  uint64_t hash_ = 0xcbf29ce484222325ull;
+  uint64_t hash_ = kFnvOffset;
 };
 
 // Of a line of the graph's text, without names: "Softmax {axis = 1}", "constant f32[] = [0.9]".

@@ -46,11 +46,9 @@ Status Loop::put_trained(tn_graph* model, const Cancel& cancel) const {
 }
 
 Result<OwnedGraph> Loop::trained(const tn_graph* model, const Cancel& cancel) const {
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->clone(model, &raw));
-  OwnedGraph out = OwnedGraph::take(raw);
-  TN_CHECK(put_trained(raw, cancel));
-  return out;
+  TN_TRY(out, OwnedGraph::copy_of(model));
+  TN_CHECK(put_trained(out.get(), cancel));
+  return std::move(out);
 }
 
 json Loop::report() const {

@@ -369,10 +369,8 @@ Result<StepGraph> make_step(const Recipe& recipe, StepSizes sizes, const Cancel&
 Result<OwnedGraph> make_evaluation(const Recipe& recipe,
                                    const tn_graph* model,
                                    const std::vector<Field>& targets) {
-  tn_graph* raw = nullptr;
-  TN_CHECK(services.graph->clone(model, &raw));
-  OwnedGraph graph = OwnedGraph::take(raw);
-  TN_TRY(edit, Edit::begin(raw));
+  TN_TRY(graph, OwnedGraph::copy_of(model));
+  TN_TRY(edit, Edit::begin(graph.get()));
   Type first = edit.graph().inputs()[0].type();
   std::vector<Type> types;
   for (const Field& target : targets) {
@@ -387,7 +385,7 @@ Result<OwnedGraph> make_evaluation(const Recipe& recipe,
   TN_TRY(unused, add_loss(edit, recipe, targets, types, edit.graph().outputs(), nullptr));
   (void)unused;
   TN_CHECK(edit.commit());
-  return graph;
+  return std::move(graph);
 }
 
 }  // namespace tenon::trainer

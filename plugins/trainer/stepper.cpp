@@ -20,12 +20,19 @@ uint64_t bytes_in(const Type& type) {
 // Batches that wait, the one in work, the one that runs, and the feed's own.
 constexpr uint64_t kBatchesInFlight = 5;
 
-// A plan is made for the shapes of inputs that it is shown.
+// Compiles a plan for the shapes of these inputs.
+Status prepare(const Plan& plan, std::span<const DLTensor> inputs) {
+  std::vector<const DLTensor*> shown;
+  for (const DLTensor& input : inputs)
+    shown.push_back(&input);
+  return Status(services.eval->prepare(plan.raw(), shown.data(), shown.size()));
+}
+
+// For those that the graph states.
 Status prepare(tn_ctx* ctx, Graph graph, const Plan& plan) {
   std::vector<Value> states = graph.list(TN_LIST_STATES);
   std::vector<Tensor> zeros;
   std::vector<DLTensor> views;
-  std::vector<const DLTensor*> inputs;
   for (Value input : graph.inputs()) {
     if (std::find(states.begin(), states.end(), input) != states.end()) continue;
     Type type = input.type();
@@ -34,9 +41,7 @@ Status prepare(tn_ctx* ctx, Graph graph, const Plan& plan) {
   }
   for (const Tensor& zero : zeros)
     views.push_back(zero.dl());
-  for (const DLTensor& view : views)
-    inputs.push_back(&view);
-  return Status(services.eval->prepare(plan.raw(), inputs.data(), inputs.size()));
+  return prepare(plan, views);
 }
 
 }  // namespace
@@ -169,10 +174,7 @@ void Stepper::note_decisions() {
 Status Stepper::compile_now(std::span<const DLTensor> inputs) {
   if (now().is_compiled) return {};
   auto began = std::chrono::steady_clock::now();
-  std::vector<const DLTensor*> shown;
-  for (const DLTensor& input : inputs)
-    shown.push_back(&input);
-  TN_CHECK(Status(services.eval->prepare(now().plan.raw(), shown.data(), shown.size())));
+  TN_CHECK(prepare(now().plan, inputs));
   std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   now().is_compiled = true;
   note_decisions();

@@ -16,10 +16,8 @@ class Train {
   }
 
   Status run(tn_graph* raw, const Cancel& cancel, Sink& report) {
-    tn_graph* copy = nullptr;
-    TN_CHECK(services.graph->clone(raw, &copy));
-    OwnedGraph model = OwnedGraph::take(copy);
-    Loop loop(ctx_, settings_, copy);
+    TN_TRY(model, OwnedGraph::copy_of(raw));
+    Loop loop(ctx_, settings_, model.get());
     TN_CHECK(loop.run(cancel));
     TN_CHECK(loop.put_trained(raw, cancel));
     return report.write(loop.report().dump());

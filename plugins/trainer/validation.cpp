@@ -32,7 +32,7 @@ Result<Score> validate(const Recipe& recipe,
     return metric.update(results.all(), batch.extras.first(1));
   };
   const uint64_t n_batches = (n_samples + plan.batch - 1) / plan.batch;
-  TN_CHECK(run_batches(compiled, n_batches, Extras::kRun, cancel, load, measure));
+  TN_CHECK(run_batches(compiled, n_batches, cancel, load, measure));
   score.loss /= static_cast<double>(n_samples);
   if (!metric) return score;
   TN_TRY(value, metric.value());

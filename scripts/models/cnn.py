@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutional networks with random weights whose activations stay sane.
 
-Each layer is added to the graph and run in NumPy on a few images at once. Batch normalisation takes
+Each layer is added to the graph and run in NumPy on a few images at once. Batch normalization takes
 its running statistics from that run, so that values neither fade nor blow up over fifty layers.
 Statistics only have to be sane, so a layer's are taken from the probe images alone.
 """
@@ -56,7 +56,7 @@ class ProbedCnn:
         return name
 
     def conv(self, x: str, name: str, n_out: int, kernel: int, stride: int = 1, groups: int = 1):
-        """Convolution without bias, He-initialised (He et al., 2015, equation 10)."""
+        """Convolution without bias, He-initialized (He et al., 2015, equation 10)."""
         n_in = self.values[x].shape[1] // groups
         deviation = np.float32(np.sqrt(2 / (n_in * kernel * kernel)))
         dims = (n_out, n_in, kernel, kernel)
@@ -75,7 +75,7 @@ class ProbedCnn:
         return self.keep(name, conv2d(self.values[x], weight, stride, pad, groups))
 
     def norm(self, x: str, name: str, gain: float = 1.0) -> str:
-        """Batch normalisation; gain scales the branch that a residual sum receives."""
+        """Batch normalization; gain scales the branch that a residual sum receives."""
         value = self.values[x]
         mean = value.mean(axis=(0, 2, 3))
         variance = value.var(axis=(0, 2, 3)) + np.float32(1e-3)

@@ -19,7 +19,7 @@ from models.output import Output
 
 FRAME = 1024
 N_BINS = 360
-# The published layer: convolution, ReLU, normalisation, halving; (kernel, stride, pads).
+# The published layer: convolution, ReLU, normalization, halving; (kernel, stride, pads).
 LAYERS = ((512, 4, (254, 254)),) + ((64, 1, (31, 32)),) * 5
 EPSILON = 0.0010000000474974513
 

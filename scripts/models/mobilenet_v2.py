@@ -17,7 +17,7 @@ STAGES = (
 
 
 def unit(net: ProbedCnn, x: str, name: str, n_out: int, kernel: int, stride=1, groups=1) -> str:
-    """Convolution, normalisation, ReLU6."""
+    """Convolution, normalization, ReLU6."""
     y = net.conv(x, f"{name}.conv", n_out, kernel, stride, groups)
     return net.relu6(net.norm(y, f"{name}.bn"), f"{name}.relu6")
 

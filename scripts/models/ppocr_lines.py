@@ -117,7 +117,7 @@ def render(text: str, font_path: pathlib.Path, rng) -> np.ndarray:
     return np.clip(np.asarray(image, np.float32) + noise, 0, 255).astype(np.uint8)
 
 
-def normalise(pixels: np.ndarray, width: int) -> np.ndarray:
+def normalize(pixels: np.ndarray, width: int) -> np.ndarray:
     """Height 48, ratio kept up to width, BGR in -1..1, zeros on the right: [3, 48, width]."""
     from PIL import Image
 
@@ -160,7 +160,7 @@ def build_data(output: Output, n_calib=100, n_eval=400, width=320, seed=5) -> No
         faces = fonts(font_names)
         texts = lines(text_names, count, rng, taken)
         images = [
-            normalise(render(text, faces[i % len(faces)], rng), width)
+            normalize(render(text, faces[i % len(faces)], rng), width)
             for i, text in enumerate(texts)
         ]
         arrays = {"x": np.stack(images), "label": label_matrix(texts, characters)}

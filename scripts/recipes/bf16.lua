@@ -7,4 +7,10 @@ local recipe = tn.recipe {
   name = "bf16", passes = { "precision.autocast" }, first = { "fusion.default" }, last = { "fusion.default" }, -- casts of weights
   leave = "fp32", cure = "try the recipe fp16",
 }
-return recipe.described or recipe.convert("precision.autocast", { dtype = "bfloat16", tables = true })
+local lacking = { -- ONNX has them in bfloat16 from opset 27 or 28, or not at all
+  "Celu", "Compress", "ConcatFromSequence", "Einsum", "NonMaxSuppression", "OneHot", "Optional",
+  "OptionalGetElement", "OptionalHasElement", "Range", "ReverseSequence", "SequenceAt",
+  "SequenceConstruct", "SequenceErase", "SequenceInsert", "SequenceMap", "Shrink",
+  "SplitToSequence", "Unique",
+}
+return recipe.described or recipe.convert("precision.autocast", { dtype = "bfloat16", tables = true, lacking = lacking })

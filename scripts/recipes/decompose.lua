@@ -47,7 +47,7 @@ end
 local judged = recipe.judge(model, small, recipe.data())
 local sizes = recipe.save(small)
 
-local left = {}
+local left = recipe.list()
 for node, reason in pairs(why) do
   if not taken[node] then
     left[#left + 1] = { node = node, why = reason }

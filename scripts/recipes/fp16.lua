@@ -6,4 +6,7 @@ local recipe = tn.recipe {
   name = "fp16", passes = { "precision.autocast" }, first = { "fusion.default" }, last = { "fusion.default" }, -- casts of weights
   leave = "fp32", cure = "try the recipe bf16",
 }
-return recipe.described or recipe.convert("precision.autocast", { dtype = "float16", tables = true })
+local lacking = { -- ONNX has them in float16 from opset 27 or 28, or not at all
+  "Celu", "NonMaxSuppression", "Range",
+}
+return recipe.described or recipe.convert("precision.autocast", { dtype = "float16", tables = true, lacking = lacking })

@@ -127,7 +127,7 @@ local function snr_of(small)
   return recipe.snr(model, small, held)
 end
 
-local choice, rows = { methods = {}, skip = {}, source = model }, {}
+local choice, rows = { methods = recipe.list(), skip = recipe.list(), source = model }, {}
 local function changed(more)
   local other = {}
   for key, value in pairs(choice) do other[key] = value end

@@ -29,7 +29,7 @@ local sizes = recipe.save(small)
 
 local result = {
   output = args.output, importance = report.importance, parameters = report.parameters, macs = report.macs,
-  bytes_before = sizes.bytes_before, bytes_after = sizes.bytes_after, groups = {}, barriers = report.barriers,
+  bytes_before = sizes.bytes_before, bytes_after = sizes.bytes_after, groups = recipe.list(), barriers = report.barriers,
 }
 for i, group in ipairs(report.groups) do
   result.groups[i] = { layer = group.layer, channels = group.channels * group.width, kept = group.kept * group.width, scores = group.scores,
@@ -47,11 +47,15 @@ if args.bench then -- the model before is folded as well: what is left is what p
   result.median_ms = { before = before.median_ms, after = after.median_ms }
   result.speedup = before.median_ms / after.median_ms
 end
-if report.parameters.after == report.parameters.before then
-  local most, at_least = 0, args.min_channels or 1 -- a model without such a group is refused by the pass
-  for _, group in ipairs(report.groups) do most = math.max(most, group.channels) end
+local most, at_least, goes = 0, args.min_channels or 1, false
+for _, group in ipairs(report.groups) do
+  most, goes = math.max(most, group.channels), goes or group.kept < group.channels
+end
+if not goes then
   local why
-  if report.ratio == 0 and not args.layers then
+  if most == 0 then
+    why = "there is none that may go" .. (#report.barriers > 0 and ", for the reasons below" or "")
+  elseif report.ratio == 0 and not args.layers then
     why = "ratio 0 removes none (--set ratio=0.3)"
   elseif at_least >= most then
     why = string.format("every layer keeps min_channels %g, and none has more than %g (--set min_channels=1)", at_least, most)

@@ -27,7 +27,14 @@ end
 local plain = recipe.float_model()
 local made, held, unseen, seen = recipe.parts(data)
 local small, report = plain:apply("quantizer.weights", recipe.options("quantizer.weights"))
-small = small:apply("quantizer.gptq", { data = seen, original = plain, mask = args.mask })
+local ok, rounded = pcall(small.apply, small, "quantizer.gptq", { data = seen, original = plain, mask = args.mask })
+if ok then
+  small = rounded
+elseif tostring(rounded):find("nothing to round again", 1, true) then -- as where nodes share all weights
+  tn.log.warning("weights are rounded to the nearest number: " .. tostring(rounded))
+else
+  error(rounded, 0)
+end
 local function corrected(by)
   return small:apply("quantizer.correct_bias", { data = by, original = plain, mask = args.mask })
 end

@@ -3,6 +3,7 @@
 
 import argparse
 import json
+import re
 import subprocess
 
 import cffi
@@ -54,6 +55,14 @@ def test_cffi_sees_the_constants(abi):
     assert constants.TN_F32 == 2 | 32 << 8 | 1 << 16
     assert constants.TN_DIM_UNKNOWN == -1
     assert constants.TN_SIZE_UNKNOWN == 2**64 - 1
+
+
+def test_every_macro_with_a_value_is_a_constant(abi):
+    defines = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\s/\\].*)$", re.MULTILINE)
+    for header in (ABI / "include").rglob("*.h"):
+        for name, value in defines.findall(header.read_text()):
+            if not re.match(r"__|TN_EXPORT", value):  # compilers' attributes
+                assert name in abi.constants, f"{header.name}: {name}"
 
 
 @pytest.mark.parametrize(

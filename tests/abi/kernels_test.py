@@ -60,6 +60,7 @@ def test_an_operator_that_no_plugin_brings_is_reported_with_the_nearest(calls):
         ("WrongShape", ["WrongShape", "inferred float32[4]", "float32[1]"]),
         ("WrongType", ["WrongType", "inferred float32[4]", "float64[4]"]),
         ("NoOutput", ["NoOutput", "did not make it"]),
+        ("TwoOutputs", ["TwoOutputs", "more outputs than the node: expected 2 or more, got 1"]),
     ],
 )
 def test_a_kernel_that_breaks_its_word_is_blamed_by_name(calls, name, words):

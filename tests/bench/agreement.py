@@ -5,12 +5,12 @@
 
 Needs both `tenon` and `onnxruntime` importable. Takes QDQ files and files of 8-bit operators.
 Product by product: each, with what follows it up to its rounding, is cut out and fed the values
-that ONNX Runtime computed, optimisations off. Quantized values may differ by one, and only where
+that ONNX Runtime computed, optimizations off. Quantized values may differ by one, and only where
 what was rounded lies within TIE of a step from the middle of two of them (a result in float:
 within 1/127 of the largest). Then the same up to the rounding behind that one, where a residual
 or an activation stands between the two: by one step too, but where the first rounding was a tie.
 Decisions: the whole model over the data; the index of the largest value along the last axis of an
-output (MiniLM with its probe: --output 1), beside ONNX Runtime's own two modes: with optimisations,
+output (MiniLM with its probe: --output 1), beside ONNX Runtime's own two modes: with optimizations,
 which compute in 8 bits, and without, products in float (8-bit operators are the same in both: there
 `as_float` says what is computed without), and beside itself with all float constants larger by the
 last bit. Where one flips that does not flip between those, its lead must be one that they could
@@ -35,10 +35,10 @@ TIES = 1e-3  # share of results behind a second rounding that may be ties of the
 STEPS = 1.0
 
 
-def session_of(model: onnx.ModelProto, optimised: bool = False) -> onnxruntime.InferenceSession:
+def session_of(model: onnx.ModelProto, optimized: bool = False) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     level = onnxruntime.GraphOptimizationLevel
-    options.graph_optimization_level = level.ORT_ENABLE_ALL if optimised else level.ORT_DISABLE_ALL
+    options.graph_optimization_level = level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(model.SerializeToString(), options)
 
@@ -154,20 +154,20 @@ def nudged_constants(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def decisions(args, model: onnx.ModelProto, rows) -> dict:
-    """How many are the same here, with ONNX Runtime, and with its optimisations."""
-    plain, optimised = session_of(as_float(model)), session_of(model, optimised=True)
+    """How many are the same here, with ONNX Runtime, and with its optimizations."""
+    plain, optimized = session_of(as_float(model)), session_of(model, optimized=True)
     last_bits = session_of(nudged_constants(as_float(model)))
     plan = tenon.load(args.model).compile(backend=args.backend)
-    answers: dict[str, list] = {"ours": [], "plain": [], "optimised": [], "nudged": []}
+    answers: dict[str, list] = {"ours": [], "plain": [], "optimized": [], "nudged": []}
     while (feeds := rows.get_next()) is not None:
         answers["ours"].append(np.asarray(plan(**feeds)[args.output]))
         answers["plain"].append(plain.run(None, feeds)[args.output])
-        answers["optimised"].append(optimised.run(None, feeds)[args.output])
+        answers["optimized"].append(optimized.run(None, feeds)[args.output])
         answers["nudged"].append(last_bits.run(None, feeds)[args.output])
     scores = {name: np.concatenate(some) for name, some in answers.items()}
     best = {name: some.argmax(-1) for name, some in scores.items()}
     flips = best["ours"] != best["plain"]
-    modes = best["optimised"] != best["plain"]
+    modes = best["optimized"] != best["plain"]
     nudged = best["nudged"] != best["plain"]
     alone = flips & ~modes & ~nudged
 
@@ -180,7 +180,7 @@ def decisions(args, model: onnx.ModelProto, rows) -> dict:
     others = [np.argsort(scores["plain"], -1)[..., -2], *best.values()]
     moves = [
         np.abs(lead("plain", other) - lead(name, other)).max(initial=0)
-        for name in ("optimised", "nudged")
+        for name in ("optimized", "nudged")
         for other in others
     ]
     deviations = {name: float(np.std(some - scores["plain"])) for name, some in scores.items()}
@@ -218,7 +218,7 @@ def report(rows: list[dict], summary: dict) -> bool:
         f"modes: {summary['modes_agree']}, itself nudged: {summary['nudged_agree']}; flipped here "
         f"alone: {summary['alone']}, by a lead of {lead:.3g} at most, where its own leads "
         f"move by up to {summary['moved']:.3g}; deviation of scores: {of['ours']:.3g}, of the "
-        f"modes': {of['optimised']:.3g}, nudged: {of['nudged']:.3g}"
+        f"modes': {of['optimized']:.3g}, nudged: {of['nudged']:.3g}"
     )
     return is_right and summary["lead_of_alone"] <= summary["moved"]
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import tenon as tn
-from layer_drop_data import interval
+from figures import mean_interval
 from tenon import nn
 
 SYMBOLS, LENGTH, WIDTH, BATCH = 96, 64, 64, 16
@@ -118,7 +118,7 @@ def main() -> None:
         reached = np.log([ratio for ratio in found if np.isfinite(ratio)])
         line = f"what the plain run reaches with {share:.0%} of its tokens: "
         if len(reached) > 1:
-            middle, low, high = np.exp(interval(reached))
+            middle, low, high = np.exp(mean_interval(reached))
             line += f"{middle:.2f} [{low:.2f}, {high:.2f}] of the tokens, "
         print(line + f"reached in {len(reached)} of {len(found)} seeds")
 

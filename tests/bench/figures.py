@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What slices of times say: medians, high percentiles, and paired ratios with their intervals."""
+"""What measured values say: medians, high percentiles, means and paired ratios with their
+intervals, signal to noise."""
 
 import math
 import statistics
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 # Student's t, two-sided 95 %, by degrees of freedom.
 T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
@@ -27,6 +32,17 @@ def summary(slices: list[list[float]]) -> dict:
     }
 
 
+def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """The mean and the ends of its 95 % interval (Student's t), which one value leaves open."""
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return mean, -math.inf, math.inf
+    freedom = len(values) - 1
+    t = T95[freedom - 1] if freedom <= len(T95) else T95_ABOVE
+    half = t * statistics.stdev(values) / math.sqrt(len(values))
+    return mean, mean - half, mean + half
+
+
 def paired_ratio(theirs: list[list[float]], ours: list[list[float]]) -> tuple[float, float, float]:
     """theirs / ours, slice by slice: the geometric mean of the ratios of medians, and its 95 %
     interval. Above 1, ours is faster."""
@@ -34,10 +50,23 @@ def paired_ratio(theirs: list[list[float]], ours: list[list[float]]) -> tuple[fl
         math.log(statistics.median(a) / statistics.median(b))
         for a, b in zip(theirs, ours, strict=True)
     ]
-    mean = statistics.fmean(logs)
-    if len(logs) < 2:
-        return math.exp(mean), 0.0, math.inf
-    freedom = len(logs) - 1
-    t = T95[freedom - 1] if freedom <= len(T95) else T95_ABOVE
-    half = t * statistics.stdev(logs) / math.sqrt(len(logs))
-    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
+    mean, low, high = mean_interval(logs)
+    return math.exp(mean), math.exp(low), math.exp(high)
+
+
+def timed(run: Callable[[dict], object], inputs: dict, seconds: float) -> float:
+    """Seconds of one run, over as many runs as fill so many seconds."""
+    began, runs = time.perf_counter(), 0
+    while (passed := time.perf_counter() - began) < seconds:
+        run(inputs)
+        runs += 1
+    return passed / runs
+
+
+def decibels(right: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> np.ndarray:
+    """Signal to noise of each array. A signal or a noise of zero counts as 1e-30, so that no mean
+    over samples becomes infinite."""
+    pairs = list(zip(right, found, strict=True))
+    signal = np.array([np.square(a, dtype=np.float64).sum() for a, _ in pairs])
+    noise = np.array([np.square(a - b, dtype=np.float64).sum() for a, b in pairs])
+    return 10 * np.log10(np.maximum(signal, 1e-30) / np.maximum(noise, 1e-30))

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import tenon as tn
-from layer_drop_data import DATA, interval
+from figures import mean_interval
+from layer_drop_data import DATA
 from tenon import nn
 
 
@@ -60,7 +61,7 @@ def main():
         print(f"{precision:9}", *(f"{one:.2f}" for one in found[precision]), flush=True)
     for precision in ("bf16", "fp8"):
         difference = np.subtract(found[precision], found["fp32"])
-        mean, low, high = interval(difference)
+        mean, low, high = mean_interval(difference)
         print(f"{precision} less fp32: {mean:+.2f} [{low:+.2f}, {high:+.2f}]")
 
 

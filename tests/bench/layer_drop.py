@@ -22,7 +22,8 @@ from pathlib import Path
 
 import numpy as np
 import tenon as tn
-from layer_drop_data import BATCH, DATA, interval
+from figures import mean_interval
+from layer_drop_data import BATCH, DATA
 from tenon import nn
 
 WARM = 60  # steps that do not count: by then each set of layers has been drawn
@@ -93,7 +94,7 @@ def measure_time(args) -> None:
             plans = ", ".join(f"{c['steps']} in {c['seconds']:.2f} s" for _, c in made)
             print(f"plain {1e3 * took[0]:.1f} ms, dropped {1e3 * took[1]:.1f} ms; "
                   f"compiled {plans}", flush=True)  # fmt: skip
-    mid, low, high = np.exp(interval(np.log(ratios)))
+    mid, low, high = np.exp(mean_interval(np.log(ratios)))
     print(f"dropped / plain {mid:.3f} [{low:.3f}, {high:.3f}]")
 
 
@@ -133,7 +134,7 @@ def measure_accuracy(args, folder) -> None:
             }
             print(json.dumps(record), flush=True)
         apart.append(right["dropped"] - right["plain"])
-    mean, low, high = interval(apart)
+    mean, low, high = mean_interval(apart)
     print(f"dropped - plain {mean:+.2f} [{low:+.2f}, {high:+.2f}] points")
 
 

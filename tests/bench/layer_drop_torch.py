@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from layer_drop_data import BATCH, DATA, interval
+from figures import mean_interval
+from layer_drop_data import BATCH, DATA
 from torch import nn
 
 
@@ -118,7 +119,7 @@ def main() -> None:
         for one in made:
             print(json.dumps(one), flush=True)
         apart.append(made[1]["accuracy"] - made[0]["accuracy"])
-    mean, low, high = interval(apart)
+    mean, low, high = mean_interval(apart)
     print(f"dropped - plain {mean:+.2f} [{low:+.2f}, {high:+.2f}] points")
 
 

@@ -10,7 +10,6 @@ of one small convolution and product leaves resident, which is the engine's libr
 constants in the file; ratio: peak over weights and Tenon's arena, and the same without the code.
 """
 
-import argparse
 import json
 import pathlib
 import subprocess
@@ -21,9 +20,6 @@ import numpy as np
 import onnx
 import peer_inputs
 import peers
-
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 
 
 def resident() -> dict[str, float]:
@@ -95,15 +91,7 @@ def weight_mb(path: str) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model")
-    parser.add_argument("--precision", choices=("fp32", "bf16", "int8"), default="fp32")
-    parser.add_argument("--shape", action="append", default=[])
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--only", default="tenon,openvino,onnxruntime")
-    parser.add_argument("--build", default=str(ROOT / "build" / "release"))
-    parser.add_argument("--one", help=argparse.SUPPRESS)
-    parser.add_argument("--inputs", help=argparse.SUPPRESS)
+    parser = peers.contest_arguments(__doc__.splitlines()[0], "tenon,openvino,onnxruntime")
     args = parser.parse_args()
     if args.one:
         sys.path.insert(0, str(pathlib.Path(args.build) / "python"))

@@ -11,12 +11,15 @@ The thread count is fixed, shapes are made static where the engine can, one requ
 
 import argparse
 import json
+import pathlib
 import sys
 import time
 
 import numpy as np
 import onnx
 import peer_inputs
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def declared(path: str):
@@ -94,6 +97,20 @@ def measure(run, warmup: int, seconds: float, least: int) -> list[float]:
         run()
         times.append(1e3 * (time.perf_counter() - begin))
     return times
+
+
+def contest_arguments(description: str, only: str) -> argparse.ArgumentParser:
+    """Of a program that measures contestants in processes of their own: itself with --one."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("model")
+    parser.add_argument("--precision", choices=("fp32", "bf16", "int8"), default="fp32")
+    parser.add_argument("--shape", action="append", default=[])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--only", default=only)
+    parser.add_argument("--build", default=str(ROOT / "build" / "release"))
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--inputs", help=argparse.SUPPRESS)
+    return parser
 
 
 def main(argv=None) -> int:

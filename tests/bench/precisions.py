@@ -15,7 +15,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from layer_drop_data import interval
+from figures import mean_interval
 
 PRECISIONS = ("fp32", "bf16")
 
@@ -47,7 +47,7 @@ def compare(args: argparse.Namespace, network: str) -> list[float]:
         print(f"{network} {seed}  fp32 {right['fp32']:.2f}  bf16 {right['bf16']:.2f}  {hours}",
               flush=True)  # fmt: skip
     means = {each: total / args.seeds for each, total in sums.items()}
-    mean, low, high = interval(apart)
+    mean, low, high = mean_interval(apart)
     print(f"{network}: fp32 {means['fp32']:.2f}, bf16 {means['bf16']:.2f}, difference {mean:+.2f} "
           f"[{low:+.2f}, {high:+.2f}], {args.seeds} seeds", flush=True)  # fmt: skip
     return apart
@@ -64,7 +64,7 @@ def main() -> None:
     args = parser.parse_args()
     pairs = [gain for network in args.networks for gain in compare(args, network)]
     if len(args.networks) > 1:
-        mean, low, high = interval(pairs)
+        mean, low, high = mean_interval(pairs)
         print(f"all: difference {mean:+.2f} [{low:+.2f}, {high:+.2f}], {len(pairs)} pairs")
 
 

@@ -17,18 +17,10 @@ import time
 import numpy as np
 import tenon
 import versus
+from figures import timed
 
 MODEL = versus.ROOT / ".cache/models/resnet50.onnx"
 SECONDS = 0.5
-
-
-def timed(run, inputs: dict) -> float:
-    """Milliseconds of one run."""
-    began, runs = time.perf_counter(), 0
-    while (passed := time.perf_counter() - began) < SECONDS:
-        run(inputs)
-        runs += 1
-    return 1e3 * passed / runs
 
 
 def pruned(model: tenon.Model, ratio: float) -> tuple[tenon.Model, float]:
@@ -42,7 +34,9 @@ def pruned(model: tenon.Model, ratio: float) -> tuple[tenon.Model, float]:
 
 def measure(model: tenon.Model, smaller: tenon.Model, inputs: dict, args) -> dict:
     plans = [one.compile(backend="onednn", threads=args.threads) for one in (model, smaller)]
-    rounds = [[timed(plan.run, inputs) for plan in plans] for _ in range(args.rounds + 1)][1:]
+    rounds = [
+        [1e3 * timed(plan.run, inputs, SECONDS) for plan in plans] for _ in range(args.rounds + 1)
+    ][1:]
     before, after = (statistics.median(times) for times in zip(*rounds))
     return {"ms": {"before": before, "after": after}, "speed-up": before / after}
 

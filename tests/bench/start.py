@@ -10,7 +10,6 @@ in ms of the wall time to the first result, and its range. second: MB that a pro
 itself alone while another one with the same model runs.
 """
 
-import argparse
 import os
 import pathlib
 import statistics
@@ -22,8 +21,6 @@ import time
 import numpy as np
 import peer_inputs
 import peers
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def tenon_run(path: str, precision: str, threads: int, inputs, **options):
@@ -72,16 +69,10 @@ class Process:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model")
-    parser.add_argument("--precision", choices=("fp32", "bf16", "int8"), default="fp32")
-    parser.add_argument("--shape", action="append", default=[])
-    parser.add_argument("--threads", type=int, default=2)
+    parser = peers.contest_arguments(
+        __doc__.splitlines()[0], "command,tenon,kept,onnxruntime,openvino"
+    )
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--only", default="command,tenon,kept,onnxruntime,openvino")
-    parser.add_argument("--build", default=str(ROOT / "build" / "release"))
-    parser.add_argument("--one", help=argparse.SUPPRESS)
-    parser.add_argument("--inputs", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
         sys.path.insert(0, str(pathlib.Path(args.build) / "python"))

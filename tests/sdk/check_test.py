@@ -44,6 +44,7 @@ FAULTS = [
     ("SCHEDULE", "INFINITE", "finite", "expected a finite number"),
     ("SCHEDULE", "STATE", "pure", "same bits"),
     ("SCHEDULE", "STATE", "threads", "four threads"),
+    ("SCHEDULE", "ROLE", "role", "tenon.schedule/1 is the one it has"),
     ("CALLBACK", "DEAF", "notified of something", "both are NULL"),
     ("CALLBACK", "NAN", "steps", "crashed"),
     ("CALLBACK", "SILENT", "epochs", "expected a message"),
@@ -92,7 +93,9 @@ FAULTS = [
     ("OPS", "VJP", "com.example:Twice second order", "(differences)"),
     ("OPS", "BATCH", "com.example:Twice batch", "of batch"),
     ("OPS", "BATCH", "com.example:Twice vmap", "example"),
+    ("DATASET", "PATH", "path", "expected the option path"),
     ("DATASET", "FIELDS", "fields", "expected name, dtype and shape"),
+    ("DATASET", "ROWS", "batches", "declared float32"),
     ("DATASET", "SHAPE", "batches", "declared float32"),
     ("DATASET", "RANDOM", "batches", "other bytes"),
     ("DATASET", "ORDER", "order", "expected other bytes"),
@@ -249,6 +252,13 @@ def test_versions_of_an_operator_are_each_tried_by_their_own_sample(tmp_path):
     assert {"com.example:Twice 1 runs", "com.example:Twice 3 runs"} <= set(checks)
 
 
+def test_an_expression_of_integers_needs_no_sample(tmp_path):
+    code, checks = checked(built(tmp_path, "OPS", flags=["-DINTEGERS"]))
+
+    assert code == 0, checks
+    assert checks["com.example:Twice runs"]["result"] == "passed"
+
+
 @pytest.mark.parametrize(("role", "fault", "check", "words"), FAULTS)
 def test_a_fault_is_named(tmp_path, role, fault, check, words):
     seconds = ["--seconds", "8"] if fault == "HANG" else []
@@ -262,6 +272,21 @@ def test_a_fault_is_named(tmp_path, role, fault, check, words):
         own = {check for r, f, check, _ in FAULTS if (r, f) == (role, fault)}
         failed = {name for name, one in checks.items() if one["result"] == "failed"}
         assert failed <= own | FOLLOWS.get((role, fault), set()), checks
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("FIELDS", "com.example.one: fields: expected a JSON array of objects with name"),
+        ("ROWS", "com.example.one: field x: expected 2 samples, got float32[3, 2]"),
+    ],
+)
+def test_a_data_set_that_breaks_its_word_is_named_in_use(tmp_path, fault, words):
+    built(tmp_path, "DATASET", fault)
+    script = tmp_path / "read.lua"
+    script.write_text('require("tenon").data["com.example.one"]({}):batch(1, 2)')
+
+    assert words in tenon("--plugin-path", tmp_path, "run", script).stderr
 
 
 def test_a_build_with_a_sanitizer_is_named(tmp_path):
@@ -354,6 +379,8 @@ def test_new_refuses_wrong_names_and_roles(tmp_path):
     for words, part in (
         (["9x", "--role", "pass"], "expected small letters"),
         (["x", "--role", "passs"], "expected one of pass, schedule"),
+        (["x", "--role", "pass", "--vendor", "Acme Corp"], "--vendor: expected a word of small"),
+        (["x", "--role", "pass", "--vendor", ""], "--vendor: expected a word of small"),
         (["x"], "--role"),
     ):
         done = tenon("plugin", "new", *words, cwd=tmp_path)

@@ -209,5 +209,14 @@ static void fill_row(void) {
   older.sample = older_sample;
   row.since_version = 3;
 #endif
+#ifdef INTEGERS /* an expression of integers, without a sample */
+  row.expr = tenon_c_str("x & 6");
+  row.ref = NULL;
+  row.sample = NULL;
+  row.cost = NULL;
+  row.decompose = NULL;
+  row.vjp = NULL;
+  row.batch = NULL;
+#endif
 }
 #endif

@@ -19,6 +19,8 @@
 #define SCHEMA                                                                                     \
   "{\"properties\": {\"bits\": {\"type\": \"integer\", \"default\": 8, \"description\": \"any\"}," \
   "\"symmetric\": {\"type\": \"boolean\", \"default\": false, \"description\": \"any\"}}}"
+#elif defined(FAULT_PATH)
+#define SCHEMA "{\"extensions\": [\".faulty\"], \"properties\": {}}"
 #else
 #define SCHEMA                                                                            \
   "{\"properties\": {\"size\": {\"type\": \"integer\", \"default\": 1, \"description\": " \
@@ -36,7 +38,11 @@ static tn_status* failure(const char* why) {
 }
 
 #if defined(SCHEDULE)
+#ifdef FAULT_ROLE
+#define ROLE "tenon.schedule/2"
+#else
 #define ROLE "tenon.schedule/1"
+#endif
 static tn_status* value(void* self, uint64_t step, uint64_t total, double* out) {
   static uint64_t calls;
   (void)self, (void)total;

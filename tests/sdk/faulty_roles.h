@@ -58,11 +58,12 @@ static tn_status* batch(
   shape[0] = (int64_t)n;
 #ifdef FAULT_SHAPE
   shape[1] = 3;
+#elif defined(FAULT_ROWS)
+  shape[0] += 1;
 #endif
   failed = outputs->get(outputs->ctx, 0, &proto, &out);
 #ifdef FAULT_OUTPUTS
-  if (failed) status->release(failed);
-  if (failed) return NULL;
+  if (failed) return (status->release(failed), NULL);
 #endif
   if (failed) return failed;
   for (uint64_t i = 0; i < n; ++i) {

@@ -12,6 +12,7 @@ import functions
 import includes
 import intrinsics
 import jumps
+import listed
 import machine_paths
 import operator_names
 import pytest
@@ -31,6 +32,7 @@ GATES = [
     includes,
     intrinsics,
     jumps,
+    listed,
     machine_paths,
     operator_names,
     quoted,
@@ -112,6 +114,8 @@ def test_an_abi_header_takes_no_other_system_header(tree):
         ("int code_tail = 0;", "quantized values"),
         ("Value turned = node();", "transposed"),
         ("TEST_F(Model, IsToldOfIt) {", "notifies"),
+        ("int64_t dequantised_bytes = 0;", "quantize"),
+        ("// Normalisation of rows", "normalize"),
     ],
 )
 def test_a_word_of_our_own_is_named_with_the_term(tree, text, term):
@@ -139,6 +143,17 @@ def test_a_folder_of_headers_needs_a_readme_too(tree):
     (tree / "sdk/include/README.md").unlink()
 
     assert only(readmes.violations(tree)).startswith("sdk/include:")
+
+
+@pytest.mark.parametrize("heading", ["file", "files", "in `graph/`"])
+def test_a_source_that_is_missing_in_a_table_of_files_is_named(tree, heading):
+    readme = "host/README.md" if heading.startswith("in") else "host/graph/README.md"
+    write(tree, readme, f"| {heading} | what |\n|---|---|\n| `graph.hpp` | data; `op` |\n")
+    write(tree, "host/graph/op.cpp", "\n")
+    assert listed.violations(tree) == []
+
+    write(tree, "host/graph/edit.cpp", "\n")
+    assert only(listed.violations(tree)) == f"{readme}: expected a row of edit"
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ TERMS = {
     r"(?:its|their|and) kin": "the names of these functions",
     r"made again": "recomputed, compiled again, replaced",
     r"goes no way|on its way back": "the backward pass",
+    r"\w*(?:quant|normal|optim)is(?:e|ing|ation)\w*": "quantize, normalize, optimize",
 }
 ANY = re.compile("|".join(rf"\b(?:{pattern})\b" for pattern in TERMS), re.IGNORECASE)
 # Quotations of history, and this gate itself.

@@ -17,7 +17,8 @@ extern "C" {
 
 typedef struct tenon_session tenon_session;
 
-/* config: {"plugin_path": [folders], "safe_mode": bool, "threads": n, "drafts": bool}. Looks for
+/* config: {"plugin_path": [folders], "safe_mode": bool, "threads": n, "drafts": bool,
+ * "report_crashes": bool: where the process dies, a line on standard error names the plugin}. Looks for
  * plugins in plugin_path, then TENON_PLUGIN_PATH, the user's data folder, and beside libtenon
  * (lib/tenon/plugins); loads none until one is named. Errors: TN_INVALID_ARGUMENT: config. */
 TENON_API tn_status* tenon_open(tn_str config, tenon_session** out);
@@ -46,14 +47,15 @@ TENON_API tn_status* tenon_apply(tenon_session*, const tn_graph*, tn_str pass_id
                                  const tn_options* TN_NULLABLE, const tn_cancel* TN_NULLABLE,
                                  const tn_sink* TN_NULLABLE report, tn_graph** out);
 
-/* Running. options, results and errors: as tn_host_eval.compile and .run. Errors of these: any. */
+/* Running. options, inputs, results and errors: as tn_host_eval.compile and .run. Errors of these: any. */
 TENON_API tn_status* tenon_compile(tenon_session*, const tn_graph*, tn_str options, tn_plan** out);
 TENON_API tn_status* tenon_run(tn_plan*, const DLTensor* const* in, uint64_t n_in,
                                const tn_outputs*, const tn_cancel* TN_NULLABLE);
 
-/* One operator of any loaded or known plugin on CPU tensors: "Relu", "acme.Squircle" (the domain is
+/* One operator of any loaded or known plugin on dense CPU tensors: "Relu", "acme.Squircle" (the domain is
  * what stands before the last dot). in: NULL where an optional input is absent. attributes: a JSON
- * object or empty. n_out: how many results are wanted, 0: as many as the operator's row says, else one.
+ * object or empty. n_out: how many results are wanted, 0: as many as the axes of the operator's row have,
+ * and one where it has none: operators with several (TopK, Split) want their number.
  * Errors: any of the row's and the backends'; TN_NOT_FOUND: no plugin brings the operator;
  * TN_INVALID_ARGUMENT: attributes, or inputs that the operator does not take. */
 TENON_API tn_status* tenon_op(tenon_session*, tn_str op, tn_str attributes,

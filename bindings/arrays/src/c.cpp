@@ -27,6 +27,7 @@ extern "C" tn_status* tn_arrays_call(const tn_host* host,
                                      tn_value_id* out_values,
                                      uint64_t n_values,
                                      uint64_t* out_count) {
+  *out_count = 0;
   return tenon::cxx::callback_with<Services>(host, [&](const Services& services) {
     Json given = Json::parse(view(arguments), nullptr, false);
     if (!given.is_array() && !given.is_object())

@@ -116,6 +116,12 @@ std::pair<std::string, std::string> split_pair(const std::string& text, const ch
 
 Json value_of(const std::string& text) {
   Json value = Json::parse(text, nullptr, false);
+  if (value.is_discarded() && text.find('.') != std::string::npos) {  // .9 and 5. are no JSON
+    double number = 0;
+    const char* end = text.data() + text.size();
+    auto [read, wrong] = std::from_chars(text.data(), end, number);
+    if (wrong == std::errc() && read == end) return number;
+  }
   return value.is_discarded() || value.is_null() ? Json(text) : value;
 }
 

@@ -8,6 +8,22 @@
 #include "precision.hpp"
 
 namespace tenon::command {
+namespace {
+
+// The layers, then a line for each output that has no figure.
+std::string text_of(const Json& result) {
+  std::vector<std::string> columns{"value", "op", "damage", "snr_db", "cosine", "max_error"};
+  for (const Json& row : result["layers"])
+    if (row.contains("trouble") && columns.back() != "trouble") columns.emplace_back("trouble");
+  std::string text = lua::table_text(result["layers"], columns);
+  for (const Json& one : result["outputs"])
+    if (one.contains("trouble"))
+      text += cat("output ", one["name"].get<std::string>(),
+                  " was not compared: ", one["trouble"].get<std::string>(), "\n");
+  return text;
+}
+
+}  // namespace
 
 Action declare_compare(CLI::App& app, const Tool& tool) {
   struct Flags {
@@ -40,9 +56,14 @@ Action declare_compare(CLI::App& app, const Tool& tool) {
     cxx::Dataset data = flags->data.open(session);
     Json result;
     flags->data.with_advice([&] { result = cxx::compare(a, b, data, flags->choice); });
-    if (flags->json.json) return print_json(result);
-    print(lua::table_text(result["layers"],
-                          {"value", "op", "damage", "snr_db", "cosine", "max_error"}));
+    if (flags->json.json) {
+      print_json(result);
+    } else {
+      print(text_of(result));
+    }
+    if (result["compared"] == 0)
+      throw Error(TN_INVALID_ARGUMENT,
+                  cat("compare ", flags->b, ": no value could be compared with ", flags->a));
   };
 }
 

@@ -2,6 +2,7 @@
 #include "input_arrays.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -63,6 +64,13 @@ void set_whole(const Tensor& to, int64_t i, const Tensor& from, const std::strin
   }
 }
 
+void set_real(Tensor& to, int64_t i, double number, const std::string& what) {
+  to.set(i, number);
+  if (std::isinf(to.at(i)) && !std::isinf(number))
+    cxx::invalid(cat(what, ": expected numbers that ", cxx::dtype_name(to.dtype()),
+                     " can hold, got ", number));
+}
+
 // The tensor as the port's type; unchanged where it has it already, or cannot get it.
 Tensor converted(const SessionPtr& session,
                  const Port& port,
@@ -74,7 +82,7 @@ Tensor converted(const SessionPtr& session,
   std::span<const int64_t> shape = tensor.shape();
   Tensor out = Tensor::zeros(session, to, {shape.begin(), shape.end()});
   for (int64_t i = 0; i < tensor.size(); ++i)
-    is_whole(to) ? set_whole(out, i, tensor, what) : out.set(i, tensor.at(i));
+    is_whole(to) ? set_whole(out, i, tensor, what) : set_real(out, i, tensor.at(i), what);
   const bool is_byte = from == TN_U8 && cxx::is_float(to);
   note(session, cat(what, ": ", cxx::dtype_name(from), " is converted to ", cxx::dtype_name(to),
                     is_byte ? ", values of 0 to 255 as they are" : ""));

@@ -33,6 +33,7 @@ cxx::Model bound(const cxx::Model& model, std::vector<cxx::Port> ports, Shapes s
   std::vector<const tn_type*> given;
   std::string known;
   types.reserve(ports.size());
+  const bool is_asked = !shapes.empty();
   for (cxx::Port& port : ports) {
     known += cat(known.empty() ? "" : ", ", port.name);
     auto shape = shapes.extract(port.name);
@@ -44,7 +45,13 @@ cxx::Model bound(const cxx::Model& model, std::vector<cxx::Port> ports, Shapes s
   if (!shapes.empty())
     cxx::invalid(cat("shape: expected one of ", known, ", got '", shapes.begin()->first, "'"));
   tn_graph* raw = nullptr;
-  cxx::check(model.services().bind(model.get(), given.data(), given.size(), &raw));
+  try {
+    cxx::check(model.services().bind(model.get(), given.data(), given.size(), &raw));
+  } catch (const Error& error) {
+    if (is_asked) throw;
+    throw Error(error.code(), cat(error.what(), "; in place of the sizes that the model declares, ",
+                                  "with 1 for open ones, others may be given with --shape"));
+  }
   return {model.session(), raw};
 }
 

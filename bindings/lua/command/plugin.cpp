@@ -148,6 +148,8 @@ void doctor(const SessionPtr& session, bool json) {
       std::string trouble = file["why"];
       print(cat("  ", file["file"].get<std::string>(), "  ",
                 trouble.empty() ? "ok" : cat("not used: ", trouble), "\n"));
+      for (const Json& remark : file["remarks"])
+        print(cat("    ", remark.get<std::string>(), "\n"));
     }
   }
   for (const Json& backend : report_of_places["backends"]) {

@@ -242,10 +242,14 @@ void check_file(const Tool& tool, const Flags& flags) {
     of_file.push_back({{"check", "library"}, {"result", "failed"}, {"why", fault}});
   if (of_file.empty()) of_file.push_back({{"check", "library"}, {"result", "passed"}, {"why", ""}});
   all.push_back({{"component", plugin["id"]}, {"role", "plugin"}, {"checks", of_file}});
-  for (const Json& component : plugin["components"])
-    all.push_back({{"component", component["id"]},
-                   {"role", component["role"]},
-                   {"checks", check_apart(tool, flags, component)}});
+  for (const Json& component : plugin["components"]) {
+    Json no_role =
+        Json::array({{{"check", "role"}, {"result", "failed"}, {"why", component["why"]}}});
+    all.push_back(
+        {{"component", component["id"]},
+         {"role", component["role"]},
+         {"checks", component["why"] == "" ? check_apart(tool, flags, component) : no_role}});
+  }
   Counts counts;
   for (const Json& one : all) {
     for (const Json& result : one["checks"])

@@ -29,16 +29,22 @@ const Template& template_of(const std::string& role) {
   throw UsageError(cat("plugin new: --role: ", cxx::expected_one_of(known, role)));
 }
 
+// They stand in file names, in C++ and in CMake.
+void check_word(const std::string& what, const std::string& word) {
+  bool fits = !word.empty() && word[0] >= 'a' && word[0] <= 'z' &&
+              word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
+  if (!fits)
+    throw UsageError(cat("plugin new: ", what,
+                         ": expected a word of small letters, digits and '_', got '", word, "'"));
+}
+
 void write_plugin(const Tool& tool,
                   const std::string& name,
                   const std::string& role,
                   const std::string& vendor) {
   const Template& chosen = template_of(role);
-  bool fits = !name.empty() && name[0] >= 'a' && name[0] <= 'z' &&
-              name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
-  if (!fits)
-    throw UsageError(
-        cat("plugin new: NAME: expected small letters, digits and '_', got '", name, "'"));
+  check_word("NAME", name);
+  check_word("--vendor", vendor);
   if (fs::exists(name))
     throw Error(TN_ALREADY_EXISTS, cat(name, ": expected a new folder, it is there"));
   std::string type;

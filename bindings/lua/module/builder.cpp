@@ -212,6 +212,12 @@ int expected_one_of(lua_State* state) {
   return 1;
 }
 
+// A list of nothing, which a table of nothing is not in JSON.
+int list(lua_State* state) {
+  push_json(state, Json::array());
+  return 1;
+}
+
 constexpr Function kNative[] = {
     {"builder", guarded<create>},
     {"array_functions", guarded<array_functions>},
@@ -220,6 +226,7 @@ constexpr Function kNative[] = {
     {"operators", guarded<operators>},
     {"component", guarded<component>},
     {"expected_one_of", guarded<expected_one_of>},
+    {"list", guarded<list>},
 };
 
 }  // namespace

@@ -59,6 +59,7 @@ int part(lua_State* state) {
   Dataset& self = object_argument<Dataset>(state, 1, "data:part");
   int64_t first = integer_argument(state, 2, "data:part");
   int64_t count = integer_argument(state, 3, "data:part");
+  if (self.size() == 0) invalid("data:batch: the data set has no samples");
   if (first < 1 || count < 1) invalid("data:part: expected a first sample and a count from 1 on");
   push_object(state, self.part(static_cast<uint64_t>(first - 1), static_cast<uint64_t>(count)));
   return 1;

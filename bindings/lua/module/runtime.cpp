@@ -34,6 +34,7 @@ void PathRules::allow_file(const fs::path& file) {
 
 void PathRules::check(const std::string& path) const {
   if (trusted_) return;
+  if (path.empty()) invalid("expected a path, got ''");
   if (path.find('\0') != std::string::npos) invalid("path: expected text without a zero byte");
   fs::path real = resolved(path);
   if (std::find(files_.begin(), files_.end(), real) != files_.end()) return;

@@ -213,6 +213,42 @@ TensorPtr from_array(const SessionPtr& session, py::array array, const std::stri
   return adopt(session, managed);
 }
 
+// Whether a Python number of this kind is one of the type without a loss: what is true is 1, and
+// whole numbers are floating-point ones, never the other way around.
+bool is_of_kind(char kind, uint32_t wanted) {
+  const uint32_t code = TN_DTYPE_CODE(wanted);
+  const bool is_whole = code == kDLInt || code == kDLUInt;
+  if (code == kDLBool || kind == 'b') return kind == 'b';
+  return kind == 'f' ? !is_whole : kind == 'i' || kind == 'u';
+}
+
+char kind_of_number(py::handle object) {
+  if (PyBool_Check(object.ptr())) return 'b';
+  if (PyLong_Check(object.ptr())) return 'i';
+  return PyFloat_Check(object.ptr()) ? 'f' : 0;
+}
+
+// Numbers, or lists of them, as elements of the wanted type.
+py::object array_of_numbers(py::handle object, uint32_t wanted, const std::string& where) {
+  static py::object& as_array = *new py::object(py::module_::import("numpy").attr("asarray"));
+  const std::string type = py::str(py::type::of(object).attr("__name__"));
+  try {
+    if (wanted == TN_DTYPE_NONE) return as_array(object);
+    if (!is_of_kind(kind_of_number(object), wanted)) {
+      py::array found = as_array(object);
+      const char kind = found.dtype().kind();
+      if (found.size() > 0 && !is_of_kind(kind, wanted))
+        invalid(cat(where, ": expected numbers that are ", dtype_name(wanted), ", got ",
+                    kind == 'O' ? type : std::string(py::str(found.dtype())),
+                    "; convert them first"));
+    }
+    return as_array(object, py::arg("dtype") = numpy_dtype(wanted));
+  } catch (py::error_already_set& thrown) {
+    if (thrown.matches(PyExc_KeyboardInterrupt)) throw;
+    invalid(cat(where, ": ", std::string(py::str(thrown.value()))));
+  }
+}
+
 }  // namespace
 
 void refuse_mask(py::handle array) {
@@ -237,10 +273,8 @@ TensorPtr tensor_from(const SessionPtr& session,
   }
   static py::object& as_array = *new py::object(py::module_::import("numpy").attr("asarray"));
   bool has_type = py::hasattr(object, "dtype");  // NumPy's scalars
-  py::object array = wanted == TN_DTYPE_NONE || has_type
-                         ? as_array(object)
-                         : as_array(object, py::arg("dtype") = numpy_dtype(wanted));
-  return from_array(session, array, where);
+  return from_array(session, has_type ? as_array(object) : array_of_numbers(object, wanted, where),
+                    where);
 }
 
 py::capsule to_dlpack(const TensorPtr& tensor, std::optional<std::pair<int, int>> max_version) {

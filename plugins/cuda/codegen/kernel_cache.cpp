@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include "tenon/fnv.hpp"
 #include "tenon/sdk/cache_folder.hpp"
 
 namespace tenon::cuda {
@@ -17,13 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kMagic[8] = {'t', 'n', 'c', 'u', 'b', 'i', 'n', '1'};
-
-uint64_t digest(std::string_view bytes) {  // FNV-1a
-  uint64_t hash = 1469598103934665603u;
-  for (char c : bytes)
-    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return hash;
-}
 
 struct Header {
   char magic[8];
@@ -35,7 +29,7 @@ std::string packed(const std::string& key, const std::string& code) {
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.key_bytes = key.size();
   header.code_bytes = code.size();
-  header.sum = digest(key + code);
+  header.sum = fnv1a(key + code);
   return std::string(reinterpret_cast<const char*>(&header), sizeof header) + key + code;
 }
 
@@ -48,7 +42,7 @@ std::optional<std::string> unpacked(const std::string& file, const std::string& 
                   header.key_bytes == key.size() &&
                   header.code_bytes == file.size() - sizeof header - key.size();
   if (!is_sized || file.compare(sizeof header, key.size(), key) != 0) return {};
-  if (digest(std::string_view(file).substr(sizeof header)) != header.sum) return {};
+  if (fnv1a(std::string_view(file).substr(sizeof header)) != header.sum) return {};
   return file.substr(sizeof header + key.size());
 }
 
@@ -57,7 +51,7 @@ bool write_file(const fs::path& path, const std::string& content) {
   std::error_code failed;
   fs::create_directories(path.parent_path(), failed);
   fs::path beside = path;
-  beside += cat(".", getpid(), ".", digest(content));
+  beside += cat(".", getpid(), ".", fnv1a(content));
   {
     std::ofstream out(beside, std::ios::binary);
     out << content;
@@ -79,7 +73,7 @@ Result<std::string> KernelCache::get(const std::string& symbol,
                                      const Compile& compile) const {
   if (folder_.empty()) return compile();
   char number[24];
-  std::snprintf(number, sizeof number, "%016llx", static_cast<unsigned long long>(digest(key)));
+  std::snprintf(number, sizeof number, "%016llx", static_cast<unsigned long long>(fnv1a(key)));
   fs::path path = fs::path(folder_) / cat(symbol, "_", number, ".cubin");
   std::ifstream in(path, std::ios::binary);
   if (in) {

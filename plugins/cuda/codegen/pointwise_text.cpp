@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "tenon/fnv.hpp"
 #include "tenon/sdk/tensor.hpp"
 
 #include "intrinsics.hpp"
@@ -105,11 +106,9 @@ class Writer {
     PointwiseText out;
     out.source = frame();
     // The text is its own key: equal texts are one kernel.
-    uint64_t hash = 1469598103934665603u;
-    for (char c : out.source)
-      hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
     char name[32];
-    std::snprintf(name, sizeof name, "pointwise_%016llx", static_cast<unsigned long long>(hash));
+    std::snprintf(name, sizeof name, "pointwise_%016llx",
+                  static_cast<unsigned long long>(fnv1a(out.source)));
     out.symbol = name;
     out.source = cat("namespace tn {\nstruct Arguments_", out.symbol, " {\n  u64 words[", n_words(),
                      "];\n};\n}\n", "TN_KERNEL(", out.symbol, ", tn::Arguments_", out.symbol,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and normalisation over trailing axes.
+// Softmax and normalization over trailing axes.
 
 #include <algorithm>
 #include <cstddef>

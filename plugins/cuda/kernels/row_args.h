@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arguments of the kernels that work on rows: softmax, normalisation, reductions, pooling. */
+/* Arguments of the kernels that work on rows: softmax, normalization, reductions, pooling. */
 #ifndef TENON_CUDA_ROW_ARGS_H
 #define TENON_CUDA_ROW_ARGS_H
 

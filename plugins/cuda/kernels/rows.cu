@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and normalisation: one block per row, sums in float; where rows are short and their
+// Softmax and normalization: one block per row, sums in float; where rows are short and their
 // elements neighbours, a warp per row, which it keeps in registers.
 #include "row_args.h"
 #include "warp_row.cuh"

@@ -12,6 +12,10 @@ using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowM
 using MatrixView = Eigen::Map<const Matrix>;
 using Vector = Eigen::VectorXd;
 
+inline std::vector<double> numbers_of(const Matrix& m) {
+  return {m.data(), m.data() + m.size()};
+}
+
 struct Kernel {
   int64_t n_out = 0, n_in = 0, window = 1;
   std::vector<double> numbers;  // [n_out, n_in, window]

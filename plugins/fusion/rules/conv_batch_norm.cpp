@@ -15,8 +15,7 @@ Result<bool> rewrite(Rewriter& rewriter, Node norm) {
   int64_t n = scalable_channels(producer);
   if (n < 0 || norm.attr_int("training_mode") != 0) return false;
   for (uint64_t i = 1; i < norm.n_outputs(); ++i) {
-    if (norm.output(i) && (norm.output(i).consumer_count() > 0 || norm.output(i).is_output()))
-      return false;
+    if (norm.output(i).is_used()) return false;
   }
   std::vector<std::vector<double>> given;
   for (uint64_t i = 1; i < 5; ++i) {
@@ -43,5 +42,5 @@ Result<int64_t> run(tn_graph* graph, const Settings& settings) {
 
 FUSION_RULE(conv_batch_norm,
             "fusion.conv_batch_norm",
-            "folds batch normalisation into the weights before it",
+            "folds batch normalization into the weights before it",
             tenon::fusion::run)

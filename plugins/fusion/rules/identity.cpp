@@ -19,10 +19,8 @@ namespace tenon::fusion {
 namespace {
 
 bool other_outputs_unused(Node node) {
-  for (uint64_t i = 1; i < node.n_outputs(); ++i) {
-    Value output = node.output(i);
-    if (output && (output.consumer_count() > 0 || output.is_output())) return false;
-  }
+  for (uint64_t i = 1; i < node.n_outputs(); ++i)
+    if (node.output(i).is_used()) return false;
   return true;
 }
 

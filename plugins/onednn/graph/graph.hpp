@@ -19,9 +19,9 @@ using backend::AttributeValue;
 using backend::Dims;
 using backend::kNone;
 using backend::Node;
-using backend::positive_axis;
 using backend::row_major_strides;
 using kernels::ElementType;
+using kernels::is_real_type;
 using tenon::element_count;
 
 const char* element_name(ElementType type);

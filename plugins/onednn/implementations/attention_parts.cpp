@@ -2,6 +2,7 @@
 #include "attention_parts.hpp"
 
 #include "lowering/matrix_descriptor.hpp"
+#include "operand_scales.hpp"
 #include "product.hpp"
 
 namespace tenon::onednn {
@@ -42,12 +43,11 @@ View scratch_part(Lowering& lowering, ElementType type, const Dims& dims, const 
 
 void multiply_part(
     Lowering& lowering, const std::string& name, const View& a, const View& b, const View& c) {
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  dnnl::primitive_attr attr = new_attr();
   std::vector<Argument> arguments;
   if (a.is_quantized()) {
-    describe_scales(a, b, c.dims.size(), &attr);
-    bind_scales(lowering, a, b, &arguments);
+    describe_scales(a.quant, b.quant, mask_of_scales(b, c.dims.size()), &attr);
+    bind_scales(lowering, a.quant, b.quant, scales_of(b), &arguments);
   }
   dnnl::matmul::primitive_desc pd(lowering.engine(), matrix_descriptor(a), matrix_descriptor(b),
                                   matrix_descriptor(c), attr);

@@ -32,13 +32,11 @@ struct Primitive {
 
 Primitive forward_of(Lowering& lowering, const Node& node, const View& x, bool with_relu) {
   Desc data = channels_last_descriptor(x);
-  Desc row({x.dims[1]}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
+  Desc row = vector_descriptor(x.dims[1]);
   Flags flags = Flags::use_scale | Flags::use_shift;
   if (with_relu) flags = flags | Flags::fuse_norm_relu;
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return {{lowering.engine(), dnnl::prop_kind::forward_training, data, data,
-           static_cast<float>(node.real("epsilon", 1e-5)), flags, attr},
+           static_cast<float>(node.real("epsilon", 1e-5)), flags, new_attr()},
           data,
           row};
 }
@@ -192,13 +190,11 @@ void lower_batch_norm_grad(Lowering& lowering, int index) {
     given = add_forward(lowering, node, forward, x, nowhere, scale, scale);
   }
   View dx = lowering.make(node.outputs[0], x.type, channels_last_strides(x.dims));
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   Flags flags = Flags::use_scale | Flags::use_shift;
   if (with_relu) flags = flags | Flags::fuse_norm_relu;
   dnnl::batch_normalization_backward::primitive_desc pd(
       lowering.engine(), dnnl::prop_kind::backward, forward.data, forward.data, forward.data,
-      static_cast<float>(node.real("epsilon", 1e-5)), flags, forward.desc, attr);
+      static_cast<float>(node.real("epsilon", 1e-5)), flags, forward.desc, new_attr());
   std::vector<Argument> arguments = {
       {DNNL_ARG_SRC, place_of(x), forward.data},
       {DNNL_ARG_DIFF_DST, place_of(dy), forward.data},

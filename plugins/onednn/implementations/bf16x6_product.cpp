@@ -51,8 +51,8 @@ std::string find_conv_step(const ConvSite& site, FloatStep* found) {
   const bool has_whole_steps = weights.dims[1] % kernels::kSplitDepth == 0;
   if (found->step.args.a.has_windows && !has_whole_steps)
     return "windows of channels that are no multiple of 32";
-  found->finish = finish_of(lowering, found->step, site.epilogue);
-  const bool is_whole = found->finish.epilogue.nodes.size() == site.epilogue.nodes.size();
+  found->taken = gemm_epilogue_of(lowering, found->step, site.epilogue);
+  const bool is_whole = found->taken.epilogue.nodes.size() == site.epilogue.nodes.size();
   return is_whole ? "" : kPartOfEpilogue;
 }
 
@@ -119,7 +119,7 @@ class ComputedProduct {
                         .stride = right.stride,
                         .is_transposed = right.is_transposed,
                         .has_parts = false};
-    made.finish = finish_of(lowering_, made.step, epilogue);
+    made.taken = gemm_epilogue_of(lowering_, made.step, epilogue);
     return made;
   }
 
@@ -153,7 +153,7 @@ Offer offer_computed_product(const ProductSite& site) {
     return refused("the bias is no known row");
   // What follows does not decide which kernel multiplies (why_slower).
   FloatStep made = product.step(site.epilogue);
-  if (made.finish.epilogue.nodes.size() != site.epilogue.nodes.size())
+  if (made.taken.epilogue.nodes.size() != site.epilogue.nodes.size())
     made = product.step(site.alone);
   return accepted_unless(why_slower(site.lowering, made),
                          [product, made]() mutable { product.build(std::move(made)); });

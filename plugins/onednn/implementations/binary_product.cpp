@@ -51,15 +51,15 @@ class StepBuilder {
     step_.weights.view.quant = {};
     step_.weights.view.channels =
         std::make_shared<ChannelQuant>(ChannelQuant{static_cast<int>(axis), weights_.magnitudes});
-    finish_ = finish_of(lowering, step_, epilogue);
+    taken_ = gemm_epilogue_of(lowering, step_, epilogue);
   }
 
   void build() {
-    const Epilogue& epilogue = finish_.epilogue;
+    const Epilogue& epilogue = taken_.epilogue;
     View dst{.type = epilogue.quant ? epilogue.quant_type : ElementType::kF32,
              .dims = lowering_.graph().values[epilogue.result].dims,
              .strides = step_.dst_strides};
-    others_ = bind(lowering_, finish_);
+    others_ = bind(lowering_, taken_);
     dst.buffer = lowering_.scratch(dst.bytes());
     columns_ = columns_of(step_.weights, weights_.signs, step_.args.n, channels_);
     emit(dst, arguments(dst));
@@ -83,7 +83,7 @@ class StepBuilder {
     args.has_windows = step_.args.a.has_windows;
     args.windows = step_.args.a.windows;
     args.windows.pixel = args.windows.channels = words;
-    set_result(finish_, dst, step_.dst_row, &args);
+    set_result(taken_, dst, step_.dst_row, &args);
     return args;
   }
 
@@ -104,7 +104,7 @@ class StepBuilder {
       border = kernels::border_shifts(args.windows, channels_, columns_.data(), args.n);
     else
       border.shifts.assign(static_cast<size_t>(padded), static_cast<int32_t>(step_.args.k));
-    const EpilogueRows rows = epilogue_rows(lowering_, step_, finish_, padded);
+    const EpilogueRows rows = epilogue_rows(lowering_, step_, taken_, padded);
     const View shifts = constant(ElementType::kI32, border.shifts);
     const bool has_places = !border.places.empty();
     const View places = constant(ElementType::kU16, border.places);
@@ -116,7 +116,7 @@ class StepBuilder {
     const size_t n_places = step.places.size();
     step.places.insert(step.places.end(), others_.begin(), others_.end());
     step.always_succeeds = true;
-    step.kernel_function = [args, has_places, n_places, ops = finish_.ops](
+    step.kernel_function = [args, has_places, n_places, ops = taken_.ops](
                                const kernels::Context& context,
                                void* const* pointers) -> const char* {
       kernels::BinaryProductArgs call = args;
@@ -152,7 +152,7 @@ class StepBuilder {
   GemmStep step_;
   BinaryWeights weights_;
   int64_t channels_;
-  GemmEpilogue finish_ = {};
+  GemmEpilogue taken_ = {};
   std::vector<uint32_t> columns_ = {};
   std::vector<Place> others_ = {};  // operands of the epilogue
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Concat: each input is copied to its place in the result; between quantised values the copies move
+// Concat: each input is copied to its place in the result; between quantized values the copies move
 // integers, with new scales where they differ. Where inputs lie in memory as the result does, one
 // step writes its rows from end to end. A Concat that begins with all that an earlier one holds
 // adds the rest to it (lowering/concat_room).

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "conv_geometry.hpp"
 #include "conv_site.hpp"
 #include "handlers.hpp"
 #include "lists.hpp"
@@ -64,11 +65,7 @@ std::vector<float> repeated_channels(const float* numbers, int64_t n_filters, in
 }
 
 std::string refuse_conv(const Graph& graph, const Node& node) {
-  const Value& src = graph.values[node.inputs[0]];
-  if (src.type != ElementType::kF32) return "only f32 inputs (int8 through DequantizeLinear)";
-  if (src.dims.size() < 3 || src.dims.size() > 5) return "only 1, 2 or 3 spatial axes";
-  if (src.count() == 0) return "empty tensor";
-  return {};
+  return refuse_image(graph.values[node.inputs[0]]);
 }
 
 void lower_conv(Lowering& lowering, int node) {

@@ -5,6 +5,12 @@
 
 namespace tenon::onednn {
 
+std::string refuse_image(const Value& value) {
+  if (value.type != ElementType::kF32) return "only f32 inputs (int8 through DequantizeLinear)";
+  if (value.dims.size() < 3 || value.dims.size() > 5) return "only 1, 2 or 3 spatial axes";
+  return value.count() == 0 ? "empty tensor" : "";
+}
+
 Dims pads_of(const Node& node, size_t n_spatial) {
   const Dims none(2 * n_spatial, 0);
   return node.text("auto_pad", "NOTSET") == "NOTSET" ? node.integers("pads", none) : none;

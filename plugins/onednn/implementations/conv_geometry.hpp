@@ -16,6 +16,8 @@ struct Window {
   Dims pad_end;
 };
 
+// Why a value is no image that oneDNN convolves or pools; empty: it is one.
+std::string refuse_image(const Value& value);
 // in and out: complete dims; kernel: spatial extents. For ConvTranspose swap in and out.
 // Padding is worked out from the shapes, so auto_pad and ceil_mode need no case of their own.
 // Of an axis the begin, and behind all of these the ends. With auto_pad the attribute says nothing,

@@ -99,12 +99,10 @@ class WeightGrad {
         lowering_.make(node_.outputs[0], ElementType::kF32, channels_last_strides(result_.dims));
     made.dims = {channels, patch()};
     made.strides = {patch(), 1};
-    dnnl::primitive_attr attr;
-    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const Desc a(transposed_dy.dims, dnnl_type(x_.type), transposed_dy.strides);
     const Desc b(patches.dims, dnnl_type(x_.type), patches.strides);
     const Desc c(made.dims, dnnl::memory::data_type::f32, made.strides);
-    dnnl::matmul::primitive_desc pd(lowering_.engine(), a, b, c, attr);
+    dnnl::matmul::primitive_desc pd(lowering_.engine(), a, b, c, new_attr());
     lowering_.add_primitive<dnnl::matmul>(node_.name, pd,
                                           {{DNNL_ARG_SRC, place_of(transposed_dy), a},
                                            {DNNL_ARG_WEIGHTS, place_of(patches), b},
@@ -119,8 +117,6 @@ class WeightGrad {
     const View grouped = in_groups(dst, groups_);
     Desc x_desc = channels_last_descriptor(x_);
     Desc dy_desc = channels_last_descriptor(dy_);
-    dnnl::primitive_attr attr;
-    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const Backward pd = describe(false);
     Desc made = pd.diff_weights_desc();
     View packed{.dims = {static_cast<int64_t>(made.get_size() / 4)}, .strides = {1}};
@@ -133,10 +129,7 @@ class WeightGrad {
         flops_);
     dst = lowering_.make(node_.outputs[0], ElementType::kF32, dst.strides);
     Desc plain(grouped.dims, dnnl::memory::data_type::f32, grouped.strides);
-    dnnl::reorder::primitive_desc unpack(lowering_.engine(), made, lowering_.engine(), plain, attr);
-    lowering_.add_primitive<dnnl::reorder>(
-        "unpack " + node_.name, unpack,
-        {{DNNL_ARG_FROM, place_of(packed), made}, {DNNL_ARG_TO, place_of(dst), plain}}, 0);
+    lowering_.add_reorder("unpack " + node_.name, place_of(packed), made, place_of(dst), plain);
   }
 
  private:
@@ -146,8 +139,6 @@ class WeightGrad {
     const View grouped = in_groups(
         View{.dims = result_.dims, .strides = channels_last_strides(result_.dims)}, groups_);
     const Desc x = channels_last_descriptor(x_), dy = channels_last_descriptor(dy_);
-    dnnl::primitive_attr attr;
-    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     constexpr auto kDirect = dnnl::algorithm::convolution_direct;
     const dnnl::convolution_forward::primitive_desc forward(
         lowering_.engine(), dnnl::prop_kind::forward_training, kDirect, x,
@@ -164,7 +155,7 @@ class WeightGrad {
             window_.pad_begin,
             window_.pad_end,
             forward,
-            attr,
+            new_attr(),
             may_fail};
   }
   // oneDNN 3.2 has no depthwise form for images of few pixels; its general one takes 11.5 ms in
@@ -262,11 +253,8 @@ Names conv_weight_grad_names() {
 }
 
 std::string refuse_conv_weight_grad(const Graph& graph, const Node& node) {
-  for (size_t i : {0, 1}) {
-    const Value& value = graph.values[node.inputs[i]];
-    if (value.type != ElementType::kF32) return "only f32";
-    if (value.dims.size() < 3 || value.dims.size() > 5) return "only 1, 2 or 3 spatial axes";
-  }
+  for (size_t i : {0, 1})
+    if (std::string why = refuse_image(graph.values[node.inputs[i]]); !why.empty()) return why;
   return {};
 }
 

@@ -41,8 +41,8 @@ std::vector<float> repeated_channels(const float* numbers, int64_t n_filters, in
 // Signs by signs, by kernels/binary_product.h: whatever rewrites/join_signs has packed.
 Offer offer_binary_conv(const ConvSite& site);
 // A convolution of 3x3 with stride 1 by kernels/winograd.h, where that is measured to be faster
-// than oneDNN's sum. Constant weights only with winograd=all: a trained model's answer is rounded
-// as everybody rounds it.
+// than oneDNN's sum. With winograd=auto constant weights only in fp32, where a trained model's
+// answer changes by little, and computed ones only in bf16.
 Offer offer_winograd(const ConvSite& site);
 // Windows of 1x1 whose weights are mostly zeros, by kernels/sparse_product.h.
 Offer offer_sparse_conv(const ConvSite& site);

@@ -9,6 +9,7 @@
 #include "conv_site.hpp"
 #include "handlers.hpp"
 #include "lists.hpp"
+#include "operand_scales.hpp"
 #include "packed_weights.hpp"
 #include "primitive.hpp"
 #include "product.hpp"
@@ -17,7 +18,6 @@ namespace tenon::onednn {
 namespace {
 
 using Desc = dnnl::memory::desc;
-using Type = dnnl::memory::data_type;
 
 // The operands as all forms of the primitive read them.
 struct Operands {
@@ -82,28 +82,27 @@ class Deconvolution {
     const Dims& kernel = site_.dims(node.inputs[1]);  // i, o / g, spatial
     const Window window = find_window(node, dst_dims, site_.dims(node.inputs[0]),
                                       Dims(kernel.begin() + 2, kernel.end()));
-    fused_ =
-        fuse(lowering, epilogue_,
-             {.result_strides = channels_last_strides(dst_dims),
-              .dims = dst_dims,
-              .channel_axis = 1,
-              .src_buffers = {operands_.src.buffer, lowering.buffer_of(site_.bias(epilogue_))}});
+    fused_ = fuse(
+        lowering, epilogue_,
+        {.result_strides = channels_last_strides(dst_dims),
+         .dims = dst_dims,
+         .channel_axis = 1,
+         .sources = {place_of(operands_.src), {lowering.buffer_of(site_.bias(epilogue_)), 0}}});
     if (!fused_.why_not.empty()) return fused_.why_not;
     const ElementType type = operands_.src.type;
     if (operands_.int8) {
-      describe_scales();
+      const View& weights = operands_.weights;
+      describe_scales(operands_.src.quant, weights.quant, weights.channels != nullptr ? 1 : 0,
+                      &fused_.attr);
     } else if (type != lowering.real_type()) {
       if (!epilogue_.nodes.empty()) return "a depthwise one with strides, which is computed in f32";
       if (fused_.dst.buffer == kNone) fused_.dst.type = type;
     }
-    const Desc bias =
-        site_.bias(epilogue_) == kNone
-            ? Desc()
-            : Desc({dst_dims[1]}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
+    const Desc bias = site_.bias(epilogue_) == kNone ? Desc() : vector_descriptor(dst_dims[1]);
     pd_ = dnnl::deconvolution_forward::primitive_desc(
         lowering.engine(), dnnl::prop_kind::forward_inference,
         dnnl::algorithm::deconvolution_direct, channels_last_descriptor(operands_.src),
-        Desc(operands_.weights.dims, operands_.int8 ? Type::s8 : dnnl_type(type),
+        Desc(operands_.weights.dims, dnnl_type(operands_.int8 ? ElementType::kS8 : type),
              dnnl::memory::format_tag::any),
         bias, channels_last_descriptor(fused_.dst), window.strides, window.dilates,
         window.pad_begin, window.pad_end, fused_.attr, kMayFail);
@@ -114,7 +113,9 @@ class Deconvolution {
     Lowering& lowering = site_.lowering;
     const Node& node = site_.node();
     std::vector<Argument> arguments = bind(lowering, epilogue_, fused_);
-    if (operands_.int8) bind_scales(&arguments);
+    if (operands_.int8)
+      bind_scales(lowering, operands_.src.quant, operands_.weights.quant,
+                  scales_of(operands_.weights), &arguments);
     const View src = operands_.int8 ? lowering.read_stored(node.inputs[0], operands_.src.strides,
                                                            operands_.src.type)
                                     : operands_.src;
@@ -139,30 +140,6 @@ class Deconvolution {
   }
 
  private:
-  void describe_scales() {
-    fused_.attr.set_scales_mask(DNNL_ARG_SRC, 0);
-    fused_.attr.set_scales_mask(DNNL_ARG_WEIGHTS, operands_.weights.channels != nullptr ? 1 : 0);
-    if (operands_.src.quant.zero_point != 0) fused_.attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
-  }
-
-  void bind_scales(std::vector<Argument>* arguments) {
-    Lowering& lowering = site_.lowering;
-    const View& weights = operands_.weights;
-    auto bind = [&](int id, Place place, int64_t count, Type type) {
-      arguments->push_back({id, place, Desc({count}, type, dnnl::memory::dims{1})});
-    };
-    const std::vector<float> scales = weights.channels != nullptr
-                                          ? weights.channels->scales
-                                          : std::vector<float>{weights.quant.scale};
-    const kernels::Quant& src = operands_.src.quant;
-    bind(DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC, lowering.floats({src.scale}), 1, Type::f32);
-    bind(DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS, lowering.floats(scales),
-         static_cast<int64_t>(scales.size()), Type::f32);
-    if (src.zero_point != 0)
-      bind(DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC, lowering.integers({src.zero_point}), 1,
-           Type::s32);
-  }
-
   const ConvSite& site_;
   const Operands operands_;
   const Epilogue& epilogue_;
@@ -227,9 +204,7 @@ Names conv_transpose_names() {
 }
 
 std::string refuse_conv_transpose(const Graph& graph, const Node& node) {
-  const Value& src = graph.values[node.inputs[0]];
-  if (src.type != ElementType::kF32 || src.count() == 0) return "only f32 that is not empty";
-  if (src.dims.size() < 3 || src.dims.size() > 5) return "only 1, 2 or 3 spatial axes";
+  if (std::string why = refuse_image(graph.values[node.inputs[0]]); !why.empty()) return why;
   if (graph.values[node.inputs[1]].type != ElementType::kF32) return "only f32 weights";
   return {};
 }

@@ -90,13 +90,13 @@ class DepthwiseBuilder {
     if (std::all_of(epilogue_.ops.begin(), epilogue_.ops.end(), is_bounds)) return true;
     GemmStep whole{.node = index_};
     whole.dst_strides = channels_last_strides(lowering_.graph().values[epilogue_.result].dims);
-    const GemmEpilogue finish = finish_of(lowering_, whole, epilogue_);
-    ops_ = finish.ops;
-    if (std::isfinite(finish.low) || std::isfinite(finish.high))
+    const GemmEpilogue taken = gemm_epilogue_of(lowering_, whole, epilogue_);
+    ops_ = taken.ops;
+    if (std::isfinite(taken.low) || std::isfinite(taken.high))
       ops_.push_back(
-          {.kind = kernels::EpilogueOp::Kind::kClip, .alpha = finish.low, .beta = finish.high});
-    unit_ = finish.unit;
-    return is_whole_and_alone(finish, epilogue_);
+          {.kind = kernels::EpilogueOp::Kind::kClip, .alpha = taken.low, .beta = taken.high});
+    unit_ = taken.unit;
+    return is_whole_and_alone(taken, epilogue_);
   }
   // oneDNN's blocks have 16 channels. tests/bench/onednn/swept.py --only depthwise: where less of
   // our blocks is filled (8, 16, 24, 40 channels) oneDNN's takes 0.4 to 0.9 of the time of 3x3.

@@ -12,6 +12,7 @@
 #include "conv_geometry.hpp"
 #include "conv_site.hpp"
 #include "lowering/strided_copy.hpp"
+#include "operand_scales.hpp"
 #include "primitive.hpp"
 #include "product.hpp"
 
@@ -78,7 +79,9 @@ class FilterBuilder {
     fused_ =
         fuse(lowering_, epilogue_, {.result_strides = channels_last_strides(dims), .dims = dims});
     if (!fused_.why_not.empty()) return fused_.why_not;
-    if (is_int8_) describe_scales();
+    if (is_int8_)
+      describe_scales(src_.quant, weights_.quant, weights_.channels != nullptr ? 1 : 0,
+                      &fused_.attr);
     auto image = [&](ElementType type, int64_t channels, int64_t width) {
       View view{.type = type, .dims = {n_signals_, channels, 1, width}};
       view.strides = channels_last_strides(view.dims);
@@ -90,7 +93,7 @@ class FilterBuilder {
         image(type_, width_, pixels_ + window_ - 1),
         Desc({n_results(), width_, 1, window_}, dnnl_type(is_int8_ ? ElementType::kS8 : type_),
              dnnl::memory::format_tag::any),
-        has_bias ? numbers(n_results(), dnnl::memory::data_type::f32) : Desc(),
+        has_bias ? vector_descriptor(n_results()) : Desc(),
         image(fused_.dst.type, n_results(), pixels_), {1, 1}, {0, 0}, {0, 0}, {0, 0}, fused_.attr,
         kMayFail);
     return why_no_kernel(pd_);
@@ -99,7 +102,7 @@ class FilterBuilder {
   void build() {
     std::vector<Argument> arguments = bind(lowering_, epilogue_, fused_);
     if (is_int8_)
-      add_scales(&arguments);
+      bind_scales(lowering_, src_.quant, weights_.quant, filter_scales(), &arguments);
     else
       src_ = lowering_.read_row_major(node_.inputs[0], type_);
     arguments.push_back({DNNL_ARG_SRC, source(), pd_.src_desc()});
@@ -146,34 +149,13 @@ class FilterBuilder {
     return fills_vectors && type_ == ElementType::kF32 ? "filters enough to fill vectors" : "";
   }
 
-  void describe_scales() {
-    fused_.attr.set_scales_mask(DNNL_ARG_SRC, 0);
-    fused_.attr.set_scales_mask(DNNL_ARG_WEIGHTS, weights_.channels != nullptr ? 1 : 0);
-    if (src_.quant.zero_point != 0) fused_.attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
-  }
-
   std::vector<float> repeated(const float* numbers) const {
     return repeated_channels(numbers, n_filters_, side_by_side_);
   }
 
-  static Desc numbers(int64_t count, dnnl::memory::data_type type) {
-    return {{count}, type, dnnl::memory::dims{1}};
-  }
-
-  void add_scales(std::vector<Argument>* arguments) {
-    auto scale = [&](int id, const std::vector<float>& values) {
-      arguments->push_back(
-          {DNNL_ARG_ATTR_SCALES | id, lowering_.floats(values),
-           numbers(static_cast<int64_t>(values.size()), dnnl::memory::data_type::f32)});
-    };
-    scale(DNNL_ARG_SRC, {src_.quant.scale});
-    scale(DNNL_ARG_WEIGHTS, weights_.channels != nullptr
-                                ? repeated(weights_.channels->scales.data())
-                                : std::vector<float>{weights_.quant.scale});
-    if (src_.quant.zero_point == 0) return;
-    arguments->push_back({DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC,
-                          lowering_.integers({src_.quant.zero_point}),
-                          numbers(1, dnnl::memory::data_type::s32)});
+  std::vector<float> filter_scales() const {
+    return weights_.channels != nullptr ? repeated(weights_.channels->scales.data())
+                                        : scales_of(weights_);
   }
 
   // The signals; where pixels reach past them, in memory of their own with what stands for 0 there:

@@ -39,8 +39,8 @@ class FloatDepthwise {
       return "the result is kept in another type";
     step_.args.n = dims(epilogue_.result)[1];
     step_.dst_strides = channels_last_strides(dims(epilogue_.result));
-    finish_ = finish_of(lowering_, step_, epilogue_);
-    return is_whole_and_alone(finish_, epilogue_) ? "" : "what follows has operands, or is unknown";
+    taken_ = gemm_epilogue_of(lowering_, step_, epilogue_);
+    return is_whole_and_alone(taken_, epilogue_) ? "" : "what follows has operands, or is unknown";
   }
 
   // In fp32 oneDNN's kernel is as fast; other windows read each pixel for each result, and fewer
@@ -63,12 +63,12 @@ class FloatDepthwise {
     args.images = src.dims[0];
     args.channels = src.dims[1];
     args.windows = windows_of(lowering_.graph(), node_);
-    args.low = finish_.low;
-    args.high = finish_.high;
+    args.low = taken_.low;
+    args.high = taken_.high;
     const int64_t padded = kernels::float_depthwise_channels(args.channels);
     if (epilogue_.norm != kNone) step_.norm = channel_norm(lowering_, epilogue_.norm);
     step_.weights.view = real_weights(lowering_, step_.weights.view);
-    const EpilogueRows rows = epilogue_rows(lowering_, step_, finish_, padded);
+    const EpilogueRows rows = epilogue_rows(lowering_, step_, taken_, padded);
     const View weights = packed(args, rows.scales, padded);
     const View outside = lowering_.make_constant(
         type_, {args.channels}, aligned_bytes(args.channels * kernels::element_bytes(type_)));
@@ -80,8 +80,8 @@ class FloatDepthwise {
     step.places = {place_of(src), place_of(dst), place_of(weights), place_of(rows.bias),
                    place_of(outside)};
     step.always_succeeds = true;
-    step.kernel_function = [args, ops = finish_.ops](const kernels::Context& context,
-                                                     void* const* pointers) -> const char* {
+    step.kernel_function = [args, ops = taken_.ops](const kernels::Context& context,
+                                                    void* const* pointers) -> const char* {
       kernels::FloatDepthwiseArgs call = args;
       call.src = pointers[0];
       call.dst = pointers[1];
@@ -119,7 +119,7 @@ class FloatDepthwise {
   const Epilogue& epilogue_;
   ElementType type_;
   GemmStep step_ = {};
-  GemmEpilogue finish_ = {};
+  GemmEpilogue taken_ = {};
 };
 
 }  // namespace

@@ -27,21 +27,21 @@ class StepBuilder {
       : lowering_(lowering),
         made_(std::move(made)),
         step_(made_.step),
-        finish_(made_.finish),
+        taken_(made_.taken),
         kernel_(kernel) {}
 
   void build() {
-    const int result = finish_.epilogue.result;
-    if (finish_.epilogue.norm != kNone) step_.norm = channel_norm(lowering_, finish_.epilogue.norm);
-    View dst{.type = finish_.epilogue.quant ? finish_.epilogue.quant_type
-                                            : lowering_.stored_type(result),
-             .dims = lowering_.graph().values[result].dims,
-             .strides = step_.dst_strides};
-    const std::vector<Place> others = bind(lowering_, finish_);
+    const int result = taken_.epilogue.result;
+    if (taken_.epilogue.norm != kNone) step_.norm = channel_norm(lowering_, taken_.epilogue.norm);
+    View dst{
+        .type = taken_.epilogue.quant ? taken_.epilogue.quant_type : lowering_.stored_type(result),
+        .dims = lowering_.graph().values[result].dims,
+        .strides = step_.dst_strides};
+    const std::vector<Place> others = bind(lowering_, taken_);
     const View b = made_.right ? *made_.right : packed();
     dst.buffer = memory_of(dst, b, others);
     const EpilogueRows rows =
-        epilogue_rows(lowering_, step_, finish_, kernels::float_columns(step_.args.n));
+        epilogue_rows(lowering_, step_, taken_, kernels::float_columns(step_.args.n));
     Step made{.name = lowering_.graph().nodes[step_.node].name};
     made.flops = 2.0 * static_cast<double>(step_.args.m * step_.args.n * step_.args.k);
     made.bytes = static_cast<double>(step_.src.bytes() + dst.bytes() + b.bytes());
@@ -55,7 +55,7 @@ class StepBuilder {
       set_vectors(dst, &made);
     lowering_.add_step(std::move(made));
     lowering_.set_view(result, dst);
-    mark_absorbed(lowering_, finish_.epilogue);
+    mark_absorbed(lowering_, taken_.epilogue);
   }
 
  private:
@@ -66,7 +66,7 @@ class StepBuilder {
     const bool has_own_rows =
         kernel_ == FloatKernel::kTiles && kernels::divides_tile_rows(args.m, args.n, args.k);
     if (!has_own_rows) return lowering_.scratch(dst.bytes());
-    return result_memory(lowering_, finish_, others, {place_of(step_.src), place_of(b)}, dst);
+    return result_memory(lowering_, taken_, others, {place_of(step_.src), place_of(b)}, dst);
   }
 
   void set_vectors(const View& dst, Step* made) {
@@ -74,11 +74,11 @@ class StepBuilder {
     args.m = step_.args.m;
     args.n = step_.args.n;
     args.k = args.a_stride = step_.args.k;
-    set_result(finish_, dst, step_.dst_row, &args);
-    shorten_gelu(finish_.ops, args.dst);
+    set_result(taken_, dst, step_.dst_row, &args);
+    shorten_gelu(taken_.ops, args.dst);
     made->kernel = "tenon:float_product";
-    made->kernel_function = [args, ops = finish_.ops](const kernels::Context& context,
-                                                      void* const* pointers) -> const char* {
+    made->kernel_function = [args, ops = taken_.ops](const kernels::Context& context,
+                                                     void* const* pointers) -> const char* {
       kernels::FloatProductArgs call = args;
       call.a = static_cast<const float*>(pointers[kSource]);
       call.b = static_cast<const float*>(pointers[kWeights]);
@@ -102,11 +102,11 @@ class StepBuilder {
         .columns = panel(), .group = panel() * args.k, .stride = panel()};
     args.b = made_.right ? made_.right_order : panels;
     args.cut = kernels::cut_product(args.m, args.n, args.k, lowering_.options().threads);
-    set_result(finish_, dst, step_.dst_row, &args.epilogue);
-    shorten_gelu(finish_.ops, args.epilogue.dst);
+    set_result(taken_, dst, step_.dst_row, &args.epilogue);
+    shorten_gelu(taken_.ops, args.epilogue.dst);
     made->kernel = "tenon:amx_bf16x6";
-    made->kernel_function = [args, ops = finish_.ops](const kernels::Context& context,
-                                                      void* const* pointers) -> const char* {
+    made->kernel_function = [args, ops = taken_.ops](const kernels::Context& context,
+                                                     void* const* pointers) -> const char* {
       kernels::SplitProductArgs call = args;
       call.a = static_cast<const float*>(pointers[kSource]);
       call.b.data = static_cast<const float*>(pointers[kWeights]);
@@ -143,7 +143,7 @@ class StepBuilder {
   Lowering& lowering_;
   FloatStep made_;
   GemmStep& step_;
-  GemmEpilogue& finish_;
+  GemmEpilogue& taken_;
   FloatKernel kernel_;
 };
 
@@ -179,8 +179,8 @@ std::string find_float_step(const ProductSite& site, FloatStep* found) {
   step.weights.n_stride = b.strides[n_axis];
   for (int64_t i = 0; i < step.args.k; ++i)
     step.weights.k_places.push_back(i * b.strides[k_axis]);
-  found->finish = finish_of(lowering, step, site.epilogue);
-  const bool is_whole = found->finish.epilogue.nodes.size() == site.epilogue.nodes.size();
+  found->taken = gemm_epilogue_of(lowering, step, site.epilogue);
+  const bool is_whole = found->taken.epilogue.nodes.size() == site.epilogue.nodes.size();
   return is_whole ? "" : "the kernel does not take along what follows";
 }
 

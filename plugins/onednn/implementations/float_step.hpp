@@ -17,7 +17,7 @@ enum class FloatKernel : uint8_t { kVectors, kTiles };
 // A product but for its source. Without `right` its right operand is the weights of the step.
 struct FloatStep {
   GemmStep step = {};
-  GemmEpilogue finish = {};
+  GemmEpilogue taken = {};  // of the epilogue
   std::optional<View> right = {};
   kernels::SplitRight right_order = {};  // how that lies
   int64_t left_stride = 0;               // elements between rows, or between columns:

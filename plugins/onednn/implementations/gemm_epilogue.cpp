@@ -11,13 +11,13 @@ namespace {
 using Op = kernels::EpilogueOp;
 
 // Only what comes first: the bias.
-Epilogue head_of(const Lowering& lowering, int node, const Epilogue& epilogue) {
-  Epilogue head = empty_epilogue(lowering, node);
-  if (epilogue.bias == kNone) return head;
-  head.bias = epilogue.bias;
-  head.nodes = {epilogue.nodes.front()};
-  head.result = lowering.graph().nodes[epilogue.nodes.front()].outputs[0];
-  return head;
+Epilogue bias_alone(const Lowering& lowering, int node, const Epilogue& epilogue) {
+  Epilogue alone = empty_epilogue(lowering, node);
+  if (epilogue.bias == kNone) return alone;
+  alone.bias = epilogue.bias;
+  alone.nodes = {epilogue.nodes.front()};
+  alone.result = lowering.graph().nodes[epilogue.nodes.front()].outputs[0];
+  return alone;
 }
 
 std::optional<Op> activation(const Eltwise& eltwise) {
@@ -51,14 +51,15 @@ std::optional<Op> activation(const Eltwise& eltwise) {
   }
 }
 
-class FinishBuilder {
+class EpilogueBuilder {
  public:
-  FinishBuilder(const Lowering& lowering, const GemmStep& step)
+  EpilogueBuilder(const Lowering& lowering, const GemmStep& step)
       : lowering_(lowering), step_(step) {}
 
   GemmEpilogue build(const Epilogue& epilogue) {
     GemmEpilogue made{.epilogue = epilogue};
-    if (epilogue.quant && kernels::element_bytes(epilogue.quant_type) != 1) return head(epilogue);
+    if (epilogue.quant && kernels::element_bytes(epilogue.quant_type) != 1)
+      return take_bias(epilogue);
     if (std::all_of(epilogue.ops.begin(), epilogue.ops.end(), is_bounds)) {
       bound(made);
       return made;
@@ -68,11 +69,11 @@ class FinishBuilder {
       if (std::optional<Op> sum = combination(epilogue.ops[0], &other))
         return add_residual(made, *sum, other);
     }
-    if (epilogue.ops.size() >= kernels::kMostEpilogueOps) return head(epilogue);
+    if (epilogue.ops.size() >= kernels::kMostEpilogueOps) return take_bias(epilogue);
     for (const EpilogueNode& op : epilogue.ops) {
       GemmOperand other;
       std::optional<Op> known = op.eltwise ? activation(*op.eltwise) : combination(op, &other);
-      if (!known) return head(epilogue);
+      if (!known) return take_bias(epilogue);
       add(made, *known, other);
     }
     if (epilogue.quant)
@@ -81,8 +82,8 @@ class FinishBuilder {
   }
 
  private:
-  GemmEpilogue head(const Epilogue& epilogue) const {
-    return {.epilogue = head_of(lowering_, step_.node, epilogue)};
+  GemmEpilogue take_bias(const Epilogue& epilogue) const {
+    return {.epilogue = bias_alone(lowering_, step_.node, epilogue)};
   }
 
   // Linear steps that follow each other are one.
@@ -187,7 +188,7 @@ const float* known_factors(const Lowering& lowering, const Op& op, const GemmOpe
 
 EpilogueRows epilogue_rows(Lowering& lowering,
                            const GemmStep& step,
-                           const GemmEpilogue& finish,
+                           const GemmEpilogue& taken,
                            int64_t padded) {
   const int64_t groups = step.weights.groups, n = step.args.n;
   auto row = [&](bool is_one_number, const auto& number) {
@@ -209,27 +210,26 @@ EpilogueRows epilogue_rows(Lowering& lowering,
   auto scale = [&](size_t i) {
     double right = weights.is_quantized() ? double{weights.quant.scale} : 1;
     if (weights.channels) right = double{weights.channels->scales[i]};
-    return left * right * factor(i) / finish.unit;
+    return left * right * factor(i) / taken.unit;
   };
-  const float* numbers =
-      known_bias(lowering, step.bias != kNone ? step.bias : finish.epilogue.bias);
+  const float* numbers = known_bias(lowering, step.bias != kNone ? step.bias : taken.epilogue.bias);
   auto shift = [&](size_t i) {
     const double bias = numbers != nullptr ? double{numbers[i]} * factor(i) : 0.0;
-    return (norm.shift.empty() ? bias : bias + norm.shift[i]) / finish.unit;
+    return (norm.shift.empty() ? bias : bias + norm.shift[i]) / taken.unit;
   };
   return {row(!weights.channels && norm.factor.empty(), scale),
           row(numbers == nullptr && norm.shift.empty(), shift)};
 }
 
-void set_result(const GemmEpilogue& finish,
+void set_result(const GemmEpilogue& taken,
                 const View& dst,
                 int64_t dst_stride,
                 kernels::ProductResult* to) {
   to->dst.type = dst.type;
-  if (finish.epilogue.quant) to->dst.quant = *finish.epilogue.quant;
+  if (taken.epilogue.quant) to->dst.quant = *taken.epilogue.quant;
   to->dst_stride = dst_stride;
-  to->low = finish.low;
-  to->high = finish.high;
+  to->low = taken.low;
+  to->high = taken.high;
 }
 
 void shorten_gelu(std::vector<Op>& ops, const kernels::Target& dst) {
@@ -244,9 +244,9 @@ void shorten_gelu(std::vector<Op>& ops, const kernels::Target& dst) {
   ops = {Op{.kind = Op::Kind::kShortGelu, .alpha = factor}};
 }
 
-void tabulate_gelu(const Lowering& lowering, ElementType type, GemmEpilogue* finish) {
+void tabulate_gelu(const Lowering& lowering, ElementType type, GemmEpilogue* taken) {
   constexpr float kLeastStep = 1.25e-4F;  // fifty times the error
-  const std::vector<Op>& ops = finish->ops;
+  const std::vector<Op>& ops = taken->ops;
   const bool is_byte = kernels::element_bytes(type) == 1;
   if (ops.empty() || ops[0].kind != Op::Kind::kGeluErf) return;
   if (!is_byte && type != ElementType::kBf16) return;
@@ -254,11 +254,11 @@ void tabulate_gelu(const Lowering& lowering, ElementType type, GemmEpilogue* fin
   GemmOperand factors;
   float most = 1;
   for (size_t i = 1; i < ops.size(); ++i) {
-    const float* numbers = known_factors(lowering, ops[i], finish->others[i]);
+    const float* numbers = known_factors(lowering, ops[i], taken->others[i]);
     if (ops[i].kind == Op::Kind::kLinear && ops[i].beta == 0) {
       made.alpha *= ops[i].alpha;
     } else if (numbers != nullptr && factors.value == kNone) {
-      factors = finish->others[i];
+      factors = taken->others[i];
       made.other = ops[i].other;
       made.column_stride = 1;
       for (int64_t k = 0; k < factors.view.count(); ++k)
@@ -269,23 +269,25 @@ void tabulate_gelu(const Lowering& lowering, ElementType type, GemmEpilogue* fin
   }
   // In a result of bytes alpha is in its steps.
   if (is_byte && std::abs(made.alpha) * most * kLeastStep > 1) return;
-  finish->ops = {made};
-  finish->others = {factors};
+  taken->ops = {made};
+  taken->others = {factors};
 }
 
-GemmEpilogue finish_of(const Lowering& lowering, const GemmStep& step, const Epilogue& epilogue) {
-  return FinishBuilder(lowering, step).build(epilogue);
+GemmEpilogue gemm_epilogue_of(const Lowering& lowering,
+                              const GemmStep& step,
+                              const Epilogue& epilogue) {
+  return EpilogueBuilder(lowering, step).build(epilogue);
 }
 
-bool is_whole_and_alone(const GemmEpilogue& finish, const Epilogue& epilogue) {
-  const bool is_alone = std::all_of(finish.others.begin(), finish.others.end(),
+bool is_whole_and_alone(const GemmEpilogue& taken, const Epilogue& epilogue) {
+  const bool is_alone = std::all_of(taken.others.begin(), taken.others.end(),
                                     [](const GemmOperand& other) { return other.value == kNone; });
-  return is_alone && finish.epilogue.nodes == epilogue.nodes;
+  return is_alone && taken.epilogue.nodes == epilogue.nodes;
 }
 
-std::vector<Place> bind(Lowering& lowering, const GemmEpilogue& finish) {
+std::vector<Place> bind(Lowering& lowering, const GemmEpilogue& taken) {
   std::vector<Place> places;
-  for (const auto& [value, view, is_read, node] : finish.others) {
+  for (const auto& [value, view, is_read, node] : taken.others) {
     if (value == kNone)
       places.push_back({});
     else if (!is_read)
@@ -299,14 +301,14 @@ std::vector<Place> bind(Lowering& lowering, const GemmEpilogue& finish) {
 }
 
 int result_memory(Lowering& lowering,
-                  const GemmEpilogue& finish,
+                  const GemmEpilogue& taken,
                   const std::vector<Place>& others,
                   const std::vector<Place>& operands,
                   const View& dst) {
   for (size_t i = 0; i < others.size(); ++i) {
-    const Op& op = finish.ops[i];
+    const Op& op = taken.ops[i];
     if (op.kind != Op::Kind::kAdd || op.row_stride == 0) continue;
-    const GemmOperand& other = finish.others[i];
+    const GemmOperand& other = taken.others[i];
     View summand = other.view;
     summand.buffer = others[i].buffer;
     summand.offset = others[i].offset;

@@ -34,20 +34,22 @@ struct EpilogueRows {
 };
 EpilogueRows epilogue_rows(Lowering& lowering,
                            const GemmStep& step,
-                           const GemmEpilogue& finish,
+                           const GemmEpilogue& taken,
                            int64_t padded);
 // GELU and a factor behind it as one cheaper operation, where the result's steps are coarse.
 void shorten_gelu(std::vector<kernels::EpilogueOp>& ops, const kernels::Target& dst);
 // The same in a kernel on tiles, where there may be a known factor for each column as well; before
 // the operands are bound.
-void tabulate_gelu(const Lowering& lowering, ElementType type, GemmEpilogue* finish);
+void tabulate_gelu(const Lowering& lowering, ElementType type, GemmEpilogue* taken);
 
-GemmEpilogue finish_of(const Lowering& lowering, const GemmStep& step, const Epilogue& epilogue);
-// Whether it is all of the epilogue, and acts on each number alone.
-bool is_whole_and_alone(const GemmEpilogue& finish, const Epilogue& epilogue);
+GemmEpilogue gemm_epilogue_of(const Lowering& lowering,
+                              const GemmStep& step,
+                              const Epilogue& epilogue);
+// Whether what is taken is all of the epilogue, and acts on each number alone.
+bool is_whole_and_alone(const GemmEpilogue& taken, const Epilogue& epilogue);
 // The type, rounding and bounds of a result that is stored as `dst`; of what the kernel is given
 // when it runs nothing is set.
-void set_result(const GemmEpilogue& finish,
+void set_result(const GemmEpilogue& taken,
                 const View& dst,
                 int64_t dst_stride,
                 kernels::ProductResult* to);
@@ -75,12 +77,12 @@ class BoundOps {
   std::array<kernels::EpilogueOp, kernels::kMostEpilogueOps> ops_;
 };
 // Where the others lie, by op; may add steps that bring them into the result's layout.
-std::vector<Place> bind(Lowering& lowering, const GemmEpilogue& finish);
+std::vector<Place> bind(Lowering& lowering, const GemmEpilogue& taken);
 // Memory for a result whose kernel reads each element of the others before it stores that element:
 // the memory of a summand that lies as the result does, where nothing else needs it, or new memory.
 // operands: of the product, as far as they are computed.
 int result_memory(Lowering& lowering,
-                  const GemmEpilogue& finish,
+                  const GemmEpilogue& taken,
                   const std::vector<Place>& others,
                   const std::vector<Place>& operands,
                   const View& dst);

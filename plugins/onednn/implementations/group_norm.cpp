@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// InstanceNormalization and GroupNormalization: each run of a group's elements is normalised as a
+// InstanceNormalization and GroupNormalization: each run of a group's elements is normalized as a
 // row, then scaled and shifted by channel while it is in the cache.
 
 #include <algorithm>

@@ -104,11 +104,11 @@ constexpr Handler kPointwise = {"", refuse_pointwise, lower_pointwise, kAnyType,
 
 }  // namespace
 
-const Handler* find_handler(std::string_view op) {
+const Handler& find_handler(std::string_view op) {
   for (const Handler& handler : kHandlers) {
-    if (handler.op == op) return &handler;
+    if (handler.op == op) return handler;
   }
-  return &kPointwise;
+  return kPointwise;
 }
 
 }  // namespace tenon::onednn

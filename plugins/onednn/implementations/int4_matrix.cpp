@@ -202,7 +202,7 @@ void expand_packed(const Graph& graph, const Node& node, float* to) {
   const int64_t block = stated.is_one ? 1 : std::max<int64_t>(stated.block, 1);
   const int64_t blocks = (split.k + block - 1) / block;
   const uint8_t flip = flip_of(quantized.type);
-  const kernels::Int4Values code{static_cast<const uint8_t*>(quantized.data), 1, 0, flip};
+  const kernels::Int4Values values{static_cast<const uint8_t*>(quantized.data), 1, 0, flip};
   kernels::Int4Values zero{nullptr, 1, 0, flip};
   if (node.input(2) != kNone)
     zero.data = static_cast<const uint8_t*>(graph.values[node.inputs[2]].data);
@@ -214,7 +214,7 @@ void expand_packed(const Graph& graph, const Node& node, float* to) {
     int64_t at = repeats ? along : (outer * blocks + along / block) * split.inner + inner;
     if (stated.is_one) at = 0;
     const int32_t less = zero.data == nullptr ? flip : zero.at(at, 0);
-    to[i] = static_cast<float>(code.at(i, 0) - less) * scale_number(scales.data, scales.type, at);
+    to[i] = static_cast<float>(values.at(i, 0) - less) * scale_number(scales.data, scales.type, at);
   }
 }
 

@@ -38,9 +38,9 @@ class StepBuilder {
     step.args.k = matrix_.k;
     step.dst_strides = row_major_strides(graph.values[all.result].dims);
     step.dst_row = matrix_.n;
-    GemmEpilogue finish = finish_of(lowering_, step, all);
-    emit(step, finish, as_int8);
-    mark_absorbed(lowering_, finish.epilogue);
+    GemmEpilogue taken = gemm_epilogue_of(lowering_, step, all);
+    emit(step, taken, as_int8);
+    mark_absorbed(lowering_, taken.epilogue);
   }
 
  private:
@@ -55,14 +55,14 @@ class StepBuilder {
     return lowering_.read_row_major(product_.a, type);
   }
 
-  void emit(GemmStep& step, GemmEpilogue& finish, bool as_int8) {
+  void emit(GemmStep& step, GemmEpilogue& taken, bool as_int8) {
     const Graph& graph = lowering_.graph();
-    const Epilogue& epilogue = finish.epilogue;
+    const Epilogue& epilogue = taken.epilogue;
     step.src = rows();
     View dst{.type = epilogue.quant ? epilogue.quant_type : lowering_.stored_type(epilogue.result),
              .dims = graph.values[epilogue.result].dims,
              .strides = step.dst_strides};
-    const std::vector<Place> others = bind(lowering_, finish);
+    const std::vector<Place> others = bind(lowering_, taken);
     dst.buffer = lowering_.scratch(dst.bytes());
     kernels::Int4ProductArgs args;
     args.m = step.args.m;
@@ -73,11 +73,11 @@ class StepBuilder {
     args.b.n_groups = n_groups_;
     args.b.scale_type = matrix_.scale_type;
     args.as_int8 = as_int8;
-    set_result(finish, dst, matrix_.n, &args);
-    shorten_gelu(finish.ops, args.dst);
+    set_result(taken, dst, matrix_.n, &args);
+    shorten_gelu(taken.ops, args.dst);
     const int64_t scratch = kernels::int4_scratch_bytes(args.m, args.k, group_, as_int8);
     const EpilogueRows rows =
-        epilogue_rows(lowering_, step, finish, kernels::int4_columns(matrix_.n));
+        epilogue_rows(lowering_, step, taken, kernels::int4_columns(matrix_.n));
     const View b = quantized(), b_scales = scales();
     Step made{.name = graph.nodes[product_.node].name,
               .kernel = as_int8 ? "tenon:int4 (8-bit rows)" : "tenon:int4 (real rows)"};
@@ -93,8 +93,8 @@ class StepBuilder {
                    place_of(rows.bias)};
     made.places.insert(made.places.end(), others.begin(), others.end());
     made.always_succeeds = true;
-    made.kernel_function = [args, ops = finish.ops](const kernels::Context& context,
-                                                    void* const* pointers) -> const char* {
+    made.kernel_function = [args, ops = taken.ops](const kernels::Context& context,
+                                                   void* const* pointers) -> const char* {
       kernels::Int4ProductArgs call = args;
       call.a.data = pointers[0];
       call.dst.data = pointers[1];

@@ -14,20 +14,20 @@ namespace {
 class StepBuilder {
  public:
   StepBuilder(Lowering& lowering, GemmStep& step, const Epilogue& epilogue)
-      : lowering_(lowering), step_(step), finish_(finish_of(lowering, step, epilogue)) {}
+      : lowering_(lowering), step_(step), taken_(gemm_epilogue_of(lowering, step, epilogue)) {}
 
   void build() {
     const Graph& graph = lowering_.graph();
-    const Epilogue& epilogue = finish_.epilogue;
+    const Epilogue& epilogue = taken_.epilogue;
     View dst{.type = epilogue.quant ? epilogue.quant_type : ElementType::kF32,
              .dims = graph.values[epilogue.result].dims,
              .strides = step_.dst_strides};
-    others_ = bind(lowering_, finish_);
+    others_ = bind(lowering_, taken_);
     dst.buffer = lowering_.scratch(dst.bytes());
     kernels::Int8ProductArgs& args = step_.args;
     args.a.is_signed = step_.src.type == ElementType::kS8;
     args.a.zero = step_.src.quant.zero_point;
-    set_result(finish_, dst, step_.dst_row, &args);
+    set_result(taken_, dst, step_.dst_row, &args);
     emit(dst);
     lowering_.set_view(epilogue.result, dst);
     mark_absorbed(lowering_, epilogue);
@@ -40,7 +40,7 @@ class StepBuilder {
     const int64_t packed = kernels::packed_int8_bytes(args.k, args.n);
     const int64_t padded = kernels::packed_columns(args.n);
     const View b = lowering_.make_constant(ElementType::kS8, {groups * packed}, packed_weights());
-    const EpilogueRows rows = epilogue_rows(lowering_, step_, finish_, padded);
+    const EpilogueRows rows = epilogue_rows(lowering_, step_, taken_, padded);
     Step step{.name = lowering_.graph().nodes[step_.node].name, .kernel = "tenon:int8_product"};
     step.flops = 2.0 * static_cast<double>(groups * args.m * args.n * args.k);
     step.bytes = static_cast<double>(step_.src.bytes() + dst.bytes() + b.bytes());
@@ -49,8 +49,8 @@ class StepBuilder {
     step.places.insert(step.places.end(), others_.begin(), others_.end());
     step.always_succeeds = true;
     step.kernel_function = [args, groups, packed, padded, src_group = step_.src_group,
-                            ops = finish_.ops](const kernels::Context& context,
-                                               void* const* pointers) -> const char* {
+                            ops = taken_.ops](const kernels::Context& context,
+                                              void* const* pointers) -> const char* {
       for (int64_t g = 0; g < groups; ++g) {
         kernels::Int8ProductArgs call = args;
         call.a.quantized = static_cast<const uint8_t*>(pointers[0]) + g * src_group;
@@ -99,7 +99,7 @@ class StepBuilder {
 
   Lowering& lowering_;
   GemmStep& step_;
-  GemmEpilogue finish_;
+  GemmEpilogue taken_;
   std::vector<Place> others_ = {};  // operands of the epilogue
 };
 

@@ -11,16 +11,10 @@ namespace {
 using Desc = dnnl::memory::desc;
 using Flags = dnnl::normalization_flags;
 
-int64_t normalised_size(const Graph& graph, const Node& node) {
+int64_t normalized_size(const Graph& graph, const Node& node) {
   const Dims& dims = graph.values[node.inputs[1]].dims;
   const int64_t axis = positive_axis(node.integer("axis", -1), dims.size());
   return element_count(Dims(dims.begin() + axis, dims.end()));
-}
-
-dnnl::primitive_attr user_scratchpad() {
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  return attr;
 }
 
 struct Rows {
@@ -75,20 +69,20 @@ void lower_layer_norm_grad(Lowering& lowering, int index) {
   // As it is stored: rounded to bf16, rows far from 0 would be nothing but their mean.
   const bool is_f32 = lowering.view(node.inputs[1]).type == ElementType::kF32;
   View x = lowering.read_row_major(node.inputs[1], is_f32 ? ElementType::kF32 : type);
-  Rows rows{0, normalised_size(graph, node), static_cast<float>(node.real("epsilon", 1e-5))};
+  Rows rows{0, normalized_size(graph, node), static_cast<float>(node.real("epsilon", 1e-5))};
   rows.count = x.count() / rows.size;
   const Dims dims = {rows.count, rows.size};
   Desc data(dims, dnnl_type(type), row_major_strides(dims));
   Desc source(dims, dnnl::memory::data_type::f32, row_major_strides(dims));
-  Desc each({rows.count}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
-  Desc row({rows.size}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
+  Desc each = vector_descriptor(rows.count);
+  Desc row = vector_descriptor(rows.size);
   const Flags flags = Flags::use_scale | Flags::use_shift;
   dnnl::layer_normalization_forward::primitive_desc forward(
       lowering.engine(), dnnl::prop_kind::forward_training, source, data, each, rows.epsilon, flags,
-      user_scratchpad());
+      new_attr());
   dnnl::layer_normalization_backward::primitive_desc pd(
       lowering.engine(), dnnl::prop_kind::backward, data, data, source, each, rows.epsilon, flags,
-      forward, user_scratchpad());
+      forward, new_attr());
   Place scale = place_of(lowering.read_row_major(node.inputs[2], ElementType::kF32));
   const Centred given = centred(lowering, node, rows, x);
   const Place zeros = lowering.floats(std::vector<float>(static_cast<size_t>(rows.count)));

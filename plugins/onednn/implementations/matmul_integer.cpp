@@ -146,8 +146,8 @@ class IntegerProduct {
     if (std::string why = why_no_kernel(pd, true); !why.empty()) return refused(std::move(why));
     return accepted([this, &scaling, &epilogue, fused, pd, id] {
       const View scales = lowering_.read_row_major(scaling.scales, ElementType::kF32);
-      const Desc row({scales.count()}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
-      emit(epilogue, fused, pd, {{DNNL_ARG_ATTR_SCALES | id, place_of(scales), row}});
+      emit(epilogue, fused, pd,
+           {{DNNL_ARG_ATTR_SCALES | id, place_of(scales), vector_descriptor(scales.count())}});
       lowering_.mark_done(scaling.cast);
       lowering_.mark_done(scaling.mul);
       mark_absorbed(lowering_, epilogue);
@@ -177,7 +177,7 @@ class IntegerProduct {
                        {.result_strides = row_major_strides(result),
                         .dims = dims_,
                         .channel_axis = static_cast<int>(dims_.size()) - 1,
-                        .src_buffers = {a_.buffer, b_.buffer}});
+                        .sources = {place_of(a_), place_of(b_)}});
     if (a_zero_) fused.attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
     if (b_zero_) fused.attr.set_zero_points_mask(DNNL_ARG_WEIGHTS, 0);
     return fused;
@@ -203,8 +203,8 @@ class IntegerProduct {
       arguments.push_back(operand);
     auto zero = [&](int id, const std::optional<Place>& place) {
       if (!place) return;
-      const Desc one({1}, dnnl::memory::data_type::s32, dnnl::memory::dims{1});
-      arguments.push_back({DNNL_ARG_ATTR_ZERO_POINTS | id, *place, one});
+      arguments.push_back({DNNL_ARG_ATTR_ZERO_POINTS | id, *place,
+                           vector_descriptor(1, dnnl::memory::data_type::s32)});
     };
     zero(DNNL_ARG_SRC, a_zero_);
     zero(DNNL_ARG_WEIGHTS, b_zero_);

@@ -13,12 +13,6 @@ namespace {
 
 using A = dnnl::algorithm;
 
-dnnl::primitive_attr user_scratchpad() {
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  return attr;
-}
-
 int64_t axis_of(const Node& node, const Value& value, int64_t fallback) {
   return positive_axis(node.integer("axis", fallback), value.dims.size());
 }
@@ -52,7 +46,7 @@ void lower_softmax(Lowering& lowering, int index) {
   A algorithm = node.op == "LogSoftmax" ? A::softmax_log : A::softmax_accurate;
   dnnl::softmax_forward::primitive_desc pd(lowering.engine(), dnnl::prop_kind::forward_inference,
                                            algorithm, src_desc, dst_desc, static_cast<int>(axis),
-                                           user_scratchpad());
+                                           new_attr());
   lowering.add_primitive<dnnl::softmax_forward>(
       node.name, pd,
       {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}},
@@ -273,14 +267,14 @@ void lower_batch_norm(Lowering& lowering, int index) {
   dst.offset = 0;
   dst.buffer = lowering.scratch(dst.bytes());
   dnnl::memory::desc desc = descriptor(src);
-  dnnl::memory::desc row({src.dims[1]}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
+  dnnl::memory::desc row = vector_descriptor(src.dims[1]);
   using Flags = dnnl::normalization_flags;
   Flags flags = Flags::use_scale | Flags::use_shift | Flags::use_global_stats;
   int relu = relu_behind(lowering.graph(), node);
   if (relu != kNone) flags = flags | Flags::fuse_norm_relu;
   dnnl::batch_normalization_forward::primitive_desc pd(
       lowering.engine(), dnnl::prop_kind::forward_inference, desc, desc,
-      static_cast<float>(node.real("epsilon", 1e-5)), flags, user_scratchpad());
+      static_cast<float>(node.real("epsilon", 1e-5)), flags, new_attr());
   auto row_place = [&](int input) {
     return place_of(lowering.read_row_major(node.inputs[input], ElementType::kF32));
   };

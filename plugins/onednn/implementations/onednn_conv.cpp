@@ -13,6 +13,7 @@
 #include "conv_geometry.hpp"
 #include "conv_site.hpp"
 #include "lists.hpp"
+#include "operand_scales.hpp"
 #include "packed_weights.hpp"
 #include "primitive.hpp"
 #include "product.hpp"
@@ -139,8 +140,7 @@ class OperandReader {
     if (lowering_.is_constant_view(found))
       return found.is_quantized() ? lowering_.dequantized_constant(found) : found;
     // Computed, in 8 bits perhaps.
-    const bool is_real = found.type == ElementType::kF32 || found.type == ElementType::kBf16;
-    return lowering_.read(value, is_real ? found.type : lowering_.real_type(),
+    return lowering_.read(value, is_real_type(found.type) ? found.type : lowering_.real_type(),
                           dense_strides_like(found.dims, found.strides));
   }
 
@@ -181,13 +181,11 @@ class Convolution {
                    .dims = as_seen(result).dims,
                    .channel_axis = 1,
                    .is_transposed = shape_.is_transposed,
-                   .src_buffers = {src_.buffer, lowering_.buffer_of(bias_)}});
+                   .sources = {place_of(src_), {lowering_.buffer_of(bias_), 0}}});
     if (!fused_.why_not.empty()) return fused_.why_not;
-    if (int8_) describe_scales();
+    if (int8_) describe_scales(src_.quant, weights_.quant, mask_of_scales(), &fused_.attr);
     const bool has_bias = bias_ != kNone || epilogue_.norm != kNone;
-    const Desc bias =
-        !has_bias ? Desc()
-                  : Desc({dst_dims[1]}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
+    const Desc bias = has_bias ? vector_descriptor(dst_dims[1]) : Desc();
     pd_ = dnnl::convolution_forward::primitive_desc(
         lowering_.engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_auto,
         src_desc_, weights, bias, channels_last_descriptor(as_seen(fused_.dst)),
@@ -202,7 +200,7 @@ class Convolution {
   void emit() {
     if (epilogue_.norm != kNone) fold_norm(epilogue_.norm);
     std::vector<Argument> arguments = bind(lowering_, epilogue_, fused_);
-    if (int8_) bind_scales(&arguments);
+    if (int8_) bind_scales(lowering_, src_.quant, weights_.quant, scales_of(weights_), &arguments);
     arguments.push_back({DNNL_ARG_SRC, source_place(pd_.src_desc()), pd_.src_desc()});
     arguments.push_back({DNNL_ARG_WEIGHTS, weights_place(pd_.weights_desc()), pd_.weights_desc()});
     if (bias_ != kNone || folded_bias_.exists()) {
@@ -277,58 +275,28 @@ class Convolution {
     return weights_.channels != nullptr || epilogue_.norm != kNone;
   }
 
-  void describe_scales() {
-    fused_.attr.set_scales_mask(DNNL_ARG_SRC, 0);
+  int mask_of_scales() const {
     const int per_channel = shape_.groups > 1 ? 3 : 1;
-    fused_.attr.set_scales_mask(DNNL_ARG_WEIGHTS, has_channel_scales() ? per_channel : 0);
-    if (src_.quant.zero_point != 0) fused_.attr.set_zero_points_mask(DNNL_ARG_SRC, 0);
-  }
-
-  void bind_scales(std::vector<Argument>* arguments) {
-    auto scale = [&](int id, const std::vector<float>& values) {
-      arguments->push_back({DNNL_ARG_ATTR_SCALES | id, lowering_.floats(values),
-                            Desc({static_cast<int64_t>(values.size())},
-                                 dnnl::memory::data_type::f32, dnnl::memory::dims{1})});
-    };
-    scale(DNNL_ARG_SRC, {src_.quant.scale});
-    scale(DNNL_ARG_WEIGHTS, weights_.channels != nullptr
-                                ? weights_.channels->scales
-                                : std::vector<float>{weights_.quant.scale});
-    if (src_.quant.zero_point == 0) return;
-    arguments->push_back({DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_SRC,
-                          lowering_.integers({src_.quant.zero_point}),
-                          Desc({1}, dnnl::memory::data_type::s32, dnnl::memory::dims{1})});
+    return has_channel_scales() ? per_channel : 0;
   }
 
   Place bias_place(int bias) {
     if (folded_bias_.exists()) return place_of(folded_bias_);
-    const View& view = lowering_.view(bias);
-    bool is_quantized = view.is_quantized() && lowering_.is_constant_view(view);
-    return is_quantized ? place_of(lowering_.dequantized_constant(view))
-                        : place_of(lowering_.read_row_major(bias, ElementType::kF32));
+    return place_of(lowering_.read_row_major(bias, ElementType::kF32));
   }
 
   Place source_place(const Desc& wanted) {
     if (wanted == src_desc_ || wanted == descriptor(src_)) return place_of(src_);
     Place place{lowering_.scratch(static_cast<int64_t>(wanted.get_size())), 0};
-    reorder(place_of(src_), descriptor(src_), place, wanted);
+    lowering_.add_reorder("reorder source " + node_.name, place_of(src_), descriptor(src_), place,
+                          wanted);
+    ++lowering_.plan().n_reorders;
     return place;
   }
 
   Place weights_place(const Desc& wanted) {
     return packed_weights(lowering_, node_.name, as_seen(in_groups(weights_, shape_.groups)),
                           wanted, shape_.groups);
-  }
-
-  void reorder(Place from, const Desc& from_desc, Place to, const Desc& to_desc) {
-    dnnl::primitive_attr attr;
-    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    dnnl::reorder::primitive_desc pd(lowering_.engine(), from_desc, lowering_.engine(), to_desc,
-                                     attr);
-    lowering_.add_primitive<dnnl::reorder>(
-        "reorder source " + node_.name, pd,
-        {{DNNL_ARG_FROM, from, from_desc}, {DNNL_ARG_TO, to, to_desc}}, 0);
-    ++lowering_.plan().n_reorders;
   }
 
   Lowering& lowering_;
@@ -340,7 +308,7 @@ class Convolution {
   View src_;
   View weights_;
   int bias_;
-  View folded_bias_;  // exists when a normalisation was folded
+  View folded_bias_;  // exists when a normalization was folded
   Desc src_desc_;
   Fused fused_;
   dnnl::convolution_forward::primitive_desc pd_;

@@ -9,6 +9,7 @@
 #include "cpu.hpp"
 #include "lists.hpp"
 #include "lowering/matrix_descriptor.hpp"
+#include "operand_scales.hpp"
 #include "packed_weights.hpp"
 #include "primitive.hpp"
 #include "product.hpp"
@@ -140,9 +141,10 @@ class Matmul {
                   {.result_strides = dst_strides_,
                    .dims = c_dims_,
                    .channel_axis = static_cast<int>(c_dims_.size()) - 1,
-                   .src_buffers = {a_.buffer, b_.buffer, lowering_.buffer_of(bias_)}});
+                   .sources = {place_of(a_), place_of(b_), {lowering_.buffer_of(bias_), 0}}});
     if (!fused_.why_not.empty()) return fused_.why_not;
-    if (operands_.int8) describe_scales(a_, b_, c_dims_.size(), &fused_.attr);
+    if (operands_.int8)
+      describe_scales(a_.quant, b_.quant, mask_of_scales(b_, c_dims_.size()), &fused_.attr);
     const Desc dst = operands_.folds
                          ? matrix_descriptor(fused_.dst, c_dims_, row_major_strides(c_dims_))
                          : matrix_descriptor(is_transposed_ ? transposed(fused_.dst) : fused_.dst);
@@ -165,15 +167,12 @@ class Matmul {
 
   void emit() {
     std::vector<Argument> arguments = bind(lowering_, epilogue_, fused_);
-    if (operands_.int8) bind_scales(lowering_, a_, b_, &arguments);
+    if (operands_.int8) bind_scales(lowering_, a_.quant, b_.quant, scales_of(b_), &arguments);
     arguments.push_back({DNNL_ARG_SRC, place_of(a_), pd_.src_desc()});
     arguments.push_back({DNNL_ARG_WEIGHTS, weights_place(), pd_.weights_desc()});
     if (bias_ != kNone) {
-      const View& view = lowering_.view(bias_);
-      bool is_quantized = view.is_quantized() && lowering_.is_constant_view(view);
-      View real = is_quantized ? lowering_.dequantized_constant(view)
-                               : lowering_.read_row_major(bias_, ElementType::kF32);
-      arguments.push_back({DNNL_ARG_BIAS, place_of(real), pd_.bias_desc()});
+      const View row = lowering_.read_row_major(bias_, ElementType::kF32);
+      arguments.push_back({DNNL_ARG_BIAS, place_of(row), pd_.bias_desc()});
     }
     View& dst = fused_.dst;
     if (dst.buffer == kNone) dst.buffer = lowering_.scratch(dst.bytes());

@@ -89,19 +89,6 @@ void add_pack(Lowering& lowering,
   lowering.add_step(std::move(step));
 }
 
-void add_reorder(Lowering& lowering,
-                 const std::string& name,
-                 const View& weights,
-                 const Desc& from,
-                 const Desc& wanted,
-                 Place place) {
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  dnnl::reorder::primitive_desc pd(lowering.engine(), from, lowering.engine(), wanted, attr);
-  lowering.add_primitive<dnnl::reorder>(
-      name, pd, {{DNNL_ARG_FROM, place_of(weights), from}, {DNNL_ARG_TO, place, wanted}}, 0);
-}
-
 }  // namespace
 
 View in_groups(View weights, int64_t groups) {
@@ -126,7 +113,7 @@ Place packed_weights(Lowering& lowering,
   if (args)
     add_pack(lowering, "pack " + name, weights, *args, place);
   else
-    add_reorder(lowering, "pack " + name, weights, from, wanted, place);
+    lowering.add_reorder("pack " + name, place_of(weights), from, place, wanted);
   ++lowering.plan().n_reorders;
   return place;
 }

@@ -59,9 +59,7 @@ class PatchBuilder {
     patches_ = View{.type = fused_.dst.type, .dims = {src_[0], patch(), src_[2], src_[3]}};
     patches_.strides = channels_last_strides(patches_.dims);
     View src{.type = type_, .dims = src_, .strides = channels_last_strides(src_)};
-    const Desc bias_desc =
-        bias() == kNone ? Desc()
-                        : Desc({patch()}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
+    const Desc bias_desc = bias() == kNone ? Desc() : vector_descriptor(patch());
     pd_ = dnnl::convolution_forward::primitive_desc(
         lowering_.engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
         channels_last_descriptor(src),

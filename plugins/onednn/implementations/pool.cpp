@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool and ReduceMean over all spatial axes, on
-// floating-point numbers or directly on quantised integers: a maximum keeps scale and zero point, a
+// floating-point numbers or directly on quantized integers: a maximum keeps scale and zero point, a
 // mean too, and one post-op moves it to other parameters.
 
 #include <algorithm>
@@ -132,8 +132,7 @@ void lower_by_primitive(const PoolSite& site) {
   int quantize = quantize_behind(lowering, node);
   bool pads_with_zero = shape.algorithm == A::pooling_avg_include_padding;
   bool stays = quantize != kNone && !(pads_with_zero && src.quant.zero_point != 0);
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  dnnl::primitive_attr attr = new_attr();
   View dst{.dims = dst_dims, .strides = channels_last_strides(dst_dims)};
   kernels::Quant target;
   if (stays) {
@@ -188,14 +187,6 @@ constexpr Implementation<PoolSite> kPool[] = {
     {"onednn", offer_onednn},
 };
 
-std::string refuse_common(const Graph& graph, const Node& node) {
-  const Value& src = graph.values[node.inputs[0]];
-  if (src.type != ElementType::kF32) return "only f32 inputs (int8 through DequantizeLinear)";
-  if (src.dims.size() < 3 || src.dims.size() > 5) return "only 1, 2 or 3 spatial axes";
-  if (src.count() == 0) return "empty tensor";
-  return {};
-}
-
 }  // namespace
 
 Names pool_names() {
@@ -211,7 +202,7 @@ std::string max_pool_key(const Window& window) {
 }
 
 std::string refuse_pool(const Graph& graph, const Node& node) {
-  if (std::string why = refuse_common(graph, node); !why.empty()) return why;
+  if (std::string why = refuse_image(graph.values[node.inputs[0]]); !why.empty()) return why;
   if (node.outputs.size() > 1 && node.outputs[1] != kNone) return "indices of the maximum";
   Dims kernel = node.integers("kernel_shape");
   Window window = find_window(node, graph.values[node.inputs[0]].dims,
@@ -249,10 +240,10 @@ void lower_pool(Lowering& lowering, int index) {
 }
 
 std::string refuse_global_pool(const Graph& graph, const Node& node) {
-  return refuse_common(graph, node);
+  return refuse_image(graph.values[node.inputs[0]]);
 }
 
-// One pass of our own kernel, with any quantisation on either side.
+// One pass of our own kernel, with any quantization on either side.
 void lower_global_pool(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
   View src = lowering.view(node.inputs[0]);
@@ -282,12 +273,7 @@ void lower_global_pool(Lowering& lowering, int index) {
   dst.dims = lowering.graph().values[result].dims;
   dst.strides = row_major_strides(dst.dims);
   dst.buffer = lowering.scratch(dst.bytes());
-  Step step{.name = node.name, .kernel = "tenon:reduce"};
-  step.flops = static_cast<double>(src.count());
-  step.bytes = static_cast<double>(src.bytes() + dst.bytes());
-  step.places = {place_of(src), place_of(dst)};
-  step.kernel_function = reduce_function(args);
-  lowering.add_step(std::move(step));
+  lowering.add_step(reduce_step(node.name, args, src, dst));
   lowering.set_view(result, dst);
 }
 

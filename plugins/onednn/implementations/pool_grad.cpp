@@ -59,8 +59,7 @@ void lower_pool_grad(Lowering& lowering, int index) {
   const A average = node.integer("count_include_pad", 0) != 0 ? A::pooling_avg_include_padding
                                                               : A::pooling_avg_exclude_padding;
   const A algorithm = is_max ? A::pooling_max : average;
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const dnnl::primitive_attr attr = new_attr();
   const ElementType type = lowering.real_type();
   View dy = lowering.read(node.inputs[0], type, channels_last_strides(y_dims));
   View dx = lowering.make(node.outputs[0], type, channels_last_strides(x_dims));

@@ -14,7 +14,6 @@
 namespace tenon::onednn {
 namespace {
 
-using Desc = dnnl::memory::desc;
 constexpr int kSevenBits = 64;  // 2 * 64 * 255 is less than 2^15
 
 constexpr Implementation<ProductSite> kProduct[] = {
@@ -40,32 +39,8 @@ bool is_fast_matrix(const View& view) {
   return view.strides[rank - 1] == 1 || view.strides[rank - 2] == 1;
 }
 
-void describe_scales(const View& a, const View& b, size_t rank, dnnl::primitive_attr* attr) {
-  attr->set_scales_mask(DNNL_ARG_SRC, 0);
-  attr->set_scales_mask(DNNL_ARG_WEIGHTS, b.channels != nullptr ? 1 << (rank - 1) : 0);
-  if (a.quant.zero_point != 0) attr->set_zero_points_mask(DNNL_ARG_SRC, 0);
-  if (b.quant.zero_point != 0) attr->set_zero_points_mask(DNNL_ARG_WEIGHTS, 0);
-}
-
-void bind_scales(Lowering& lowering,
-                 const View& a,
-                 const View& b,
-                 std::vector<Argument>* arguments) {
-  auto scale = [&](int id, const std::vector<float>& values) {
-    arguments->push_back({DNNL_ARG_ATTR_SCALES | id, lowering.floats(values),
-                          Desc({static_cast<int64_t>(values.size())}, dnnl::memory::data_type::f32,
-                               dnnl::memory::dims{1})});
-  };
-  auto zero = [&](int id, int32_t point) {
-    if (point == 0) return;
-    arguments->push_back({DNNL_ARG_ATTR_ZERO_POINTS | id, lowering.integers({point}),
-                          Desc({1}, dnnl::memory::data_type::s32, dnnl::memory::dims{1})});
-  };
-  scale(DNNL_ARG_SRC, {a.quant.scale});
-  scale(DNNL_ARG_WEIGHTS,
-        b.channels != nullptr ? b.channels->scales : std::vector<float>{b.quant.scale});
-  zero(DNNL_ARG_SRC, a.quant.zero_point);
-  zero(DNNL_ARG_WEIGHTS, b.quant.zero_point);
+int mask_of_scales(const View& b, size_t rank) {
+  return b.channels != nullptr ? 1 << (rank - 1) : 0;
 }
 
 bool holds_quantized(const View& view) {
@@ -73,8 +48,7 @@ bool holds_quantized(const View& view) {
 }
 
 bool holds_floats(const View& view) {
-  const bool is_float = view.type == ElementType::kF32 || view.type == ElementType::kBf16;
-  return is_float && !view.is_quantized();
+  return is_real_type(view.type) && !view.is_quantized();
 }
 
 bool is_one_matrix(const View& view) {

@@ -76,13 +76,8 @@ bool may_be_int8(const View& a, const View& b);
 // A quantized activation as s8, the same numbers: quantized values and zero point are 128 less
 // where it is u8.
 View as_signed(Lowering& lowering, int value);
-// What the quantized values of a and b [.., k, n] mean, for a product of `rank` axes: in its
-// description, and what it reads.
-void describe_scales(const View& a, const View& b, size_t rank, dnnl::primitive_attr* attr);
-void bind_scales(Lowering& lowering,
-                 const View& a,
-                 const View& b,
-                 std::vector<Argument>* arguments);
+// The scales of b [.., k, n] in a product of `rank` axes: one, or one for each column.
+int mask_of_scales(const View& b, size_t rank);
 // Those with which what is behind the Transposes that alone read the value, one after the other, is
 // row-major.
 Dims strides_behind_transposes(const Graph& graph, int value);

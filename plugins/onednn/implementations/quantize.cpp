@@ -65,12 +65,13 @@ void lower_places(Lowering& lowering, int index, bool forward) {
   lower_dense(lowering, index, forward ? "tenon:quantize" : "tenon:dequantize", run);
 }
 
-// Whether the stored integers can stand for the result: a constant scale, or constant scales along
-// an axis of constant data, as oneDNN takes for weights.
+// Whether the stored integers and constant scales are all that there is to know: scales of the
+// whole tensor, or along an axis of constant data, as oneDNN takes for weights.
 bool is_view(const Graph& graph, const Node& node) {
   if (node.integer("block_size", 0) != 0) return false;
   const Value& stored = graph.values[node.inputs[0]];
-  if (has_tensor_quant(graph, node)) return is_byte(stored.type) || stored.data != nullptr;
+  if (stored.data == nullptr && !is_byte(stored.type)) return false;
+  if (has_tensor_quant(graph, node)) return true;
   const Value& scale = graph.values[node.inputs[1]];
   if (stored.data == nullptr || scale.data == nullptr || scale.dims.size() != 1) return false;
   if (node.input(2) == kNone) return true;
@@ -210,6 +211,8 @@ void lower_dequantize(Lowering& lowering, int index) {
     channels->scales = lowering.constant_floats(node.inputs[1]);
     view.channels = channels;
   }
+  // 32-bit constants (biases) have no kernel that reads them with a scale.
+  if (!is_byte(view.type)) view = lowering.dequantized_constant(view);
   lowering.set_view(node.outputs[0], view);
 }
 

@@ -248,9 +248,7 @@ class RecurrentBuilder {
 
   template <class Primitive, class... Given>
   void emit_as(const Given&... descs) {
-    dnnl::primitive_attr attr;
-    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    typename Primitive::primitive_desc pd(lowering_.engine(), descs..., attr);
+    typename Primitive::primitive_desc pd(lowering_.engine(), descs..., new_attr());
     const Desc chosen[] = {pd.weights_layer_desc(), pd.weights_iter_desc()};
     const int ids[] = {DNNL_ARG_WEIGHTS_LAYER, DNNL_ARG_WEIGHTS_ITER};
     for (size_t i = 0; i < 2; ++i) {

@@ -101,13 +101,7 @@ void add_pass(Lowering& lowering,
   kernels::ReduceArgs args{.kind = kind, .outer = pass.outer, .k = pass.k, .inner = pass.inner};
   args.src.type = src.type;
   args.dst.type = dst.type;
-  Step step{.name = name, .kernel = "tenon:reduce", .always_succeeds = true};
-  step.flops = static_cast<double>(pass.outer * pass.k * pass.inner);
-  step.bytes = step.flops * static_cast<double>(kernels::element_bytes(src.type)) +
-               static_cast<double>(dst.bytes());
-  step.places = {place_of(src), place_of(dst)};
-  step.kernel_function = reduce_function(args);
-  lowering.add_step(std::move(step));
+  lowering.add_step(reduce_step(name, args, src, dst));
 }
 
 // What is left of the view: reduced axes have extent 1, or are dropped as in `dims`.
@@ -147,12 +141,10 @@ void lower_by_primitive(const ReduceSite& site) {
   dst.buffer = lowering.scratch(dst.bytes());
   const ReduceRow* row = std::find_if(std::begin(kRows), std::end(kRows),
                                       [&](const ReduceRow& r) { return node.op == r.op; });
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   dnnl::memory::desc src_desc = descriptor(src);
   dnnl::memory::desc dst_desc = descriptor(dst);
   dnnl::reduction::primitive_desc pd(lowering.engine(), row->algorithm, src_desc, dst_desc, row->p,
-                                     0.0F, attr);
+                                     0.0F, new_attr());
   lowering.add_primitive<dnnl::reduction>(
       node.name, pd,
       {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}},
@@ -166,7 +158,7 @@ void lower_by_primitive(const ReduceSite& site) {
 // What a pass reads: the source as it lies, dense.
 View planned_source(const Lowering& lowering, int value) {
   View planned = lowering.view(value);
-  if (planned.type != ElementType::kF32 && planned.type != ElementType::kBf16) {
+  if (!is_real_type(planned.type)) {
     planned.type = lowering.real_type();
     planned.strides = dense_strides_like(planned.dims, planned.strides);
   }
@@ -252,14 +244,23 @@ Names reduce_any_names() {
   return names_of(kReduceAny);
 }
 
-KernelFunction reduce_function(const kernels::ReduceArgs& args) {
-  return [args](const kernels::Context& context, void* const* pointers) -> const char* {
+Step reduce_step(const std::string& name,
+                 const kernels::ReduceArgs& args,
+                 const View& src,
+                 const View& dst) {
+  Step step{.name = name, .kernel = "tenon:reduce", .always_succeeds = true};
+  step.flops = static_cast<double>(args.outer * args.k * args.inner);
+  step.bytes = static_cast<double>(src.bytes() + dst.bytes());
+  step.places = {place_of(src), place_of(dst)};
+  step.kernel_function = [args](const kernels::Context& context,
+                                void* const* pointers) -> const char* {
     kernels::ReduceArgs call = args;
     call.src.data = pointers[0];
     call.dst.data = pointers[1];
     kernels::reduce(context, call);
     return nullptr;
   };
+  return step;
 }
 
 // What the fast kernels take; the rest is reduce_any's.

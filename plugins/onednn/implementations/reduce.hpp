@@ -4,10 +4,14 @@
 
 #include "kernels/reduce.h"
 #include "lowering/plan.hpp"
+#include "lowering/view.hpp"
 
 namespace tenon::onednn {
 
-// Of a step whose places are the source and the target.
-KernelFunction reduce_function(const kernels::ReduceArgs& args);
+// args: but for the addresses, which are those of src and dst when it runs.
+Step reduce_step(const std::string& name,
+                 const kernels::ReduceArgs& args,
+                 const View& src,
+                 const View& dst);
 
 }  // namespace tenon::onednn

@@ -12,7 +12,6 @@ namespace tenon::onednn {
 namespace {
 
 constexpr size_t kMostAxes = 8;
-constexpr double kLeastScale = 1.0 / 64;  // bounds the taps of an antialiased axis
 
 // What one node wants, but for numbers that only a run knows.
 struct Resample {
@@ -24,7 +23,6 @@ struct Resample {
   ElementType sizes_type = ElementType::kI64;
   std::string policy;
   float extrapolation = 0;
-  int64_t most_taps = 1;
   size_t n_inputs = 1;
 };
 
@@ -60,7 +58,7 @@ const char* read_axes(const Resample& r, void* const* pointers, Axes& axes) {
       // In float, as shape inference has it.
       a.out = static_cast<int64_t>(std::floor(static_cast<float>(a.in) * scale));
     }
-    if (!(a.scale > kLeastScale)) return "a scale is not above 1/64";
+    if (!(a.scale > 0)) return "a scale is not above 0";
     if (r.roi > 0) {
       const float* roi = static_cast<const float*>(pointers[r.roi]);
       a.roi_start = static_cast<double>(roi[i]);
@@ -105,9 +103,10 @@ void run_axis(const kernels::Context& context,
 }
 
 const char* run(const Resample& r, const kernels::Context& context, void* const* pointers) {
+  const int64_t count = element_count(r.to);
+  if (count == 0) return nullptr;
   Axes axes;
   if (const char* why = read_axes(r, pointers, axes)) return why;
-  const int64_t count = element_count(r.to);
   int64_t room = 1;  // of one intermediate
   for (size_t axis = 0; axis < r.from.size(); ++axis)
     room *= std::max(r.from[axis], r.to[axis]);
@@ -130,6 +129,15 @@ const char* run(const Resample& r, const kernels::Context& context, void* const*
   }
   std::copy_n(src, count, static_cast<float*>(pointers[r.n_inputs]));
   return nullptr;
+}
+
+// Bounds what run_axis keeps in its tables, before scales are known: a scale that makes the size by
+// rounding is at least half of what the size says.
+int64_t table_bytes(const Resample& r, size_t axis) {
+  const double least_scale =
+      0.5 * static_cast<double>(r.to[axis]) / static_cast<double>(r.from[axis]);
+  const int64_t bytes_of_tap = sizeof(int64_t) + sizeof(float);
+  return r.to[axis] == 0 ? 0 : r.to[axis] * tap_count(r.rule, least_scale) * bytes_of_tap;
 }
 
 size_t given(const Graph& graph, const Node& node, size_t input) {
@@ -162,7 +170,6 @@ Resample resample_of(const Graph& graph, const Node& node) {
   if (r.sizes > 0) r.sizes_type = graph.values[node.inputs[3]].type;
   r.policy = node.text("keep_aspect_ratio_policy", "stretch");
   r.extrapolation = static_cast<float>(node.real("extrapolation_value", 0));
-  r.most_taps = tap_count(r.rule, kLeastScale);
   r.n_inputs = node.inputs.size();
   return r;
 }
@@ -209,12 +216,12 @@ void lower_resample(Lowering& lowering, int index) {
   const Graph& graph = lowering.graph();
   Resample r = resample_of(graph, graph.nodes[index]);
   int64_t room = 1;
-  int64_t longest = 1;
+  int64_t tables = 0;
   for (size_t axis = 0; axis < r.from.size(); ++axis) {
     room *= std::max(r.from[axis], r.to[axis]);
-    longest = std::max(longest, r.to[axis]);
+    tables = std::max(tables, table_bytes(r, axis));
   }
-  int64_t bytes = 2 * room * 4 + longest * r.most_taps * 12;
+  int64_t bytes = 2 * room * 4 + tables;
   lower_dense(
       lowering, index, "tenon:resample",
       [r](const kernels::Context& context, void* const* pointers) {

@@ -58,14 +58,12 @@ void build(Lowering& lowering, int index) {
   for (size_t i = 2; i < value.dims.size(); ++i) {
     factors.push_back(static_cast<float>(value.dims[i]) / static_cast<float>(src.dims[i]));
   }
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   dnnl::memory::desc src_desc = descriptor(src);
   dnnl::memory::desc dst_desc = descriptor(dst);
   dnnl::resampling_forward::primitive_desc pd(
       lowering.engine(), dnnl::prop_kind::forward_inference,
       is_linear ? dnnl::algorithm::resampling_linear : dnnl::algorithm::resampling_nearest, factors,
-      src_desc, dst_desc, attr);
+      src_desc, dst_desc, new_attr());
   lowering.add_primitive<dnnl::resampling_forward>(
       node.name, pd,
       {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}},

@@ -22,7 +22,7 @@ std::string refuse_types(const Graph& graph, const Node& node) {
   return {};
 }
 
-// A dense copy with the stored type and quantisation kept.
+// A dense copy with the stored type and quantization kept.
 View dense_copy(Lowering& lowering,
                 const std::string& name,
                 const View& view,

@@ -43,22 +43,22 @@ class StepBuilder {
       : lowering_(lowering), made_(made), step_(made.step) {}
 
   void build(const Epilogue& epilogue) {
-    GemmEpilogue finish = finish_of(lowering_, step_, epilogue);
-    if (finish.epilogue.norm != kNone) step_.norm = channel_norm(lowering_, finish.epilogue.norm);
+    GemmEpilogue taken = gemm_epilogue_of(lowering_, step_, epilogue);
+    if (taken.epilogue.norm != kNone) step_.norm = channel_norm(lowering_, taken.epilogue.norm);
     const Graph& graph = lowering_.graph();
-    View dst{.type = finish.epilogue.quant ? finish.epilogue.quant_type
-                                           : lowering_.stored_type(finish.epilogue.result),
-             .dims = graph.values[finish.epilogue.result].dims,
+    View dst{.type = taken.epilogue.quant ? taken.epilogue.quant_type
+                                          : lowering_.stored_type(taken.epilogue.result),
+             .dims = graph.values[taken.epilogue.result].dims,
              .strides = step_.dst_strides};
-    const std::vector<Place> others = bind(lowering_, finish);
+    const std::vector<Place> others = bind(lowering_, taken);
     dst.buffer = lowering_.scratch(dst.bytes());
-    emit(finish, dst, others);
-    lowering_.set_view(finish.epilogue.result, dst);
-    mark_absorbed(lowering_, finish.epilogue);
+    emit(taken, dst, others);
+    lowering_.set_view(taken.epilogue.result, dst);
+    mark_absorbed(lowering_, taken.epilogue);
   }
 
  private:
-  void emit(GemmEpilogue& finish, const View& dst, const std::vector<Place>& others) {
+  void emit(GemmEpilogue& taken, const View& dst, const std::vector<Place>& others) {
     const SparseWeights& weights = made_.weights;
     kernels::SparseProductArgs args;
     args.m = step_.args.m;
@@ -66,11 +66,11 @@ class StepBuilder {
     args.k = weights.k;
     args.a = made_.rows;
     args.a.src = {.type = step_.src.type, .quant = step_.src.quant};
-    set_result(finish, dst, step_.dst_row, &args);
-    shorten_gelu(finish.ops, args.dst);
+    set_result(taken, dst, step_.dst_row, &args);
+    shorten_gelu(taken.ops, args.dst);
     const View b = packed();
     const EpilogueRows rows =
-        epilogue_rows(lowering_, step_, finish, kernels::sparse_columns(weights.n));
+        epilogue_rows(lowering_, step_, taken, kernels::sparse_columns(weights.n));
     const int64_t scratch = kernels::sparse_scratch_bytes(args.m, args.k, weights.are_quantized);
     Step made{.name = lowering_.graph().nodes[step_.node].name, .kernel = kernel_name()};
     made.flops = 2.0 * static_cast<double>(args.m * args.n * args.k);
@@ -80,7 +80,7 @@ class StepBuilder {
                    place_of(rows.scales), place_of(rows.bias)};
     made.places.insert(made.places.end(), others.begin(), others.end());
     made.always_succeeds = true;
-    made.kernel_function = [args, weights, form = made_.form, ops = finish.ops](
+    made.kernel_function = [args, weights, form = made_.form, ops = taken.ops](
                                const kernels::Context& context,
                                void* const* pointers) -> const char* {
       kernels::SparseProductArgs call = args;
@@ -129,7 +129,7 @@ class StepBuilder {
 
 // What may be multiplied so at all: by type.
 std::string why_not_types(const Lowering& lowering, const View& src, const View& b, int axis) {
-  if (lowering.options().sparse == SparseUse::kOff) return "sparse=off";
+  if (lowering.options().sparse == Use::kOff) return "sparse=off";
   if (!lowering.is_constant_view(b)) return "the weights are computed";
   if (!is_dense(b)) return "weights with gaps between them";
   if (holds_quantized(src)) {
@@ -175,7 +175,7 @@ SparseCounts counts_of(Lowering& lowering, const SparseWeights& weights) {
 
 // By the option, or by the rule of the sweeps.
 Offer offered(const Lowering& lowering, const SparseStep& made, std::function<void()> build) {
-  if (lowering.options().sparse == SparseUse::kAll) return asked_for(std::move(build));
+  if (lowering.options().sparse == Use::kAll) return asked_for(std::move(build));
   Offer offer = accepted_unless(
       why_slower_sparse(lowering, made.weights, made.form, made.step.args.m), std::move(build));
   offer.traits = traits_of(made.form);

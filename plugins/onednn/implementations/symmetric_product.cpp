@@ -94,10 +94,8 @@ class SymmetricBuilder {
     View b = part(panels, diagonal, c.dims[0]);
     std::swap(b.dims[1], b.dims[2]);
     std::swap(b.strides[1], b.strides[2]);
-    dnnl::primitive_attr attr;
-    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     dnnl::matmul::primitive_desc pd(lowering_.engine(), matrix_descriptor(a), matrix_descriptor(b),
-                                    matrix_descriptor(c), attr);
+                                    matrix_descriptor(c), new_attr());
     std::string kernel = std::string(pd.impl_info_str()) + " (symmetric)";
     lowering_.add_primitive<dnnl::matmul>(node_.name, pd,
                                           {{DNNL_ARG_SRC, place_of(a), pd.src_desc()},

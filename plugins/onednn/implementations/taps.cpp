@@ -7,13 +7,20 @@
 namespace tenon::onednn {
 namespace {
 
+// The result's size before it was cut to an integer, and the very size where that was given: so
+// that halves, where nearest elements change, are met exactly.
+double unrounded_size(const ResizeAxis& a) {
+  const double size = a.scale * static_cast<double>(a.in), out = static_cast<double>(a.out);
+  return std::fabs(size - out) < 1e-9 * out ? out : size;
+}
+
 // Where in the source result coordinate i lies.
 double source_of(const ResizeRule& rule, const ResizeAxis& a, int64_t i) {
   const double x = static_cast<double>(i);
   const double in = static_cast<double>(a.in);
-  const double unrounded = a.scale * in;  // the result's size before it was cut to an integer
-  const double half_pixel = (x + 0.5) / a.scale - 0.5;
-  if (rule.coordinates == "asymmetric") return x / a.scale;
+  const double unrounded = unrounded_size(a);
+  const double half_pixel = (x + 0.5) * in / unrounded - 0.5;
+  if (rule.coordinates == "asymmetric") return x * in / unrounded;
   if (rule.coordinates == "align_corners") {
     return unrounded == 1 ? 0 : x * (in - 1) / (unrounded - 1);
   }

@@ -27,7 +27,7 @@ void build_product(const ProductSite& site,
                    Operands operands,
                    ElementType type,
                    GemmStep step,
-                   GemmEpilogue finish) {
+                   GemmEpilogue taken) {
   Lowering& lowering = site.lowering;
   View& b = operands.b;
   if (type == ElementType::kBf16) {
@@ -39,7 +39,7 @@ void build_product(const ProductSite& site,
   step.weights = {.view = b, .n_stride = b.strides[operands.n_axis]};
   for (int64_t i = 0; i < step.args.k; ++i)
     step.weights.k_places.push_back(i * b.strides[operands.k_axis]);
-  build_tile_step(lowering, step, std::move(finish));
+  build_tile_step(lowering, step, std::move(taken));
 }
 
 }  // namespace
@@ -65,10 +65,10 @@ Offer offer_tile_product(const ProductSite& site) {
   if (std::string why = why_not_rows(step, *type); !why.empty()) return refused(std::move(why));
   if (std::string why = why_slower_product(step, *type, site.epilogue); !why.empty())
     return refused(std::move(why));
-  GemmEpilogue finish = finish_of(lowering, step, site.epilogue);
-  if (finish.epilogue.nodes.size() != site.epilogue.nodes.size()) return refused(kPartOfEpilogue);
-  return accepted([&site, operands, type = *type, step, finish] {
-    build_product(site, operands, type, step, finish);
+  GemmEpilogue taken = gemm_epilogue_of(lowering, step, site.epilogue);
+  if (taken.epilogue.nodes.size() != site.epilogue.nodes.size()) return refused(kPartOfEpilogue);
+  return accepted([&site, operands, type = *type, step, taken] {
+    build_product(site, operands, type, step, taken);
   });
 }
 

@@ -16,8 +16,8 @@ constexpr int64_t kLeastRows = 16;
 
 class StepBuilder {
  public:
-  StepBuilder(Lowering& lowering, GemmStep& step, GemmEpilogue finish)
-      : lowering_(lowering), step_(step), finish_(std::move(finish)) {}
+  StepBuilder(Lowering& lowering, GemmStep& step, GemmEpilogue taken)
+      : lowering_(lowering), step_(step), taken_(std::move(taken)) {}
 
   // A convolution that reads the planes of its source.
   void see_lines(const kernels::TileLines& lines) {
@@ -38,12 +38,12 @@ class StepBuilder {
   }
 
   void build() {
-    const Epilogue& epilogue = finish_.epilogue;
+    const Epilogue& epilogue = taken_.epilogue;
     View dst{.type = epilogue.quant ? epilogue.quant_type : lowering_.stored_type(epilogue.result),
              .dims = lowering_.graph().values[epilogue.result].dims,
              .strides = step_.dst_strides};
-    tabulate_gelu(lowering_, dst.type, &finish_);
-    others_ = bind(lowering_, finish_);
+    tabulate_gelu(lowering_, dst.type, &taken_);
+    others_ = bind(lowering_, taken_);
     // Planes of f32 are rounded as they are read.
     args_.type = step_.src.type == ElementType::kF32 ? ElementType::kBf16 : step_.src.type;
     args_.m = step_.args.m;
@@ -57,7 +57,7 @@ class StepBuilder {
     args_.windows.channels *= kernels::element_bytes(args_.type);
     args_.windows.pixel *= kernels::element_bytes(args_.type);
     args_.zero = static_cast<uint8_t>(step_.src.quant.zero_point);
-    set_result(finish_, dst, step_.dst_row, &args_.epilogue);
+    set_result(taken_, dst, step_.dst_row, &args_.epilogue);
     emit(dst);
     lowering_.set_view(epilogue.result, dst);
     mark_absorbed(lowering_, epilogue);
@@ -71,14 +71,14 @@ class StepBuilder {
   int memory_of(const View& dst) {
     const bool has_own_rows = args_.row != kernels::TileRow::kTaps &&
                               kernels::divides_tile_rows(args_.m, args_.n, args_.k);
-    return has_own_rows ? result_memory(lowering_, finish_, others_, {place_of(step_.src)}, dst)
+    return has_own_rows ? result_memory(lowering_, taken_, others_, {place_of(step_.src)}, dst)
                         : lowering_.scratch(dst.bytes());
   }
 
   void emit(const View& dst) {
     const int64_t padded = kernels::tile_columns(args_.n);
     const View b = packed();
-    const EpilogueRows rows = epilogue_rows(lowering_, step_, finish_, padded);
+    const EpilogueRows rows = epilogue_rows(lowering_, step_, taken_, padded);
     Step step{.name = lowering_.graph().nodes[step_.node].name,
               .kernel = has_integers() ? "tenon:amx_int8" : "tenon:amx_bf16"};
     step.flops = 2.0 * static_cast<double>(args_.m * args_.n * step_.args.k);
@@ -87,8 +87,8 @@ class StepBuilder {
                    place_of(rows.scales), place_of(rows.bias), shifts()};
     step.places.insert(step.places.end(), others_.begin(), others_.end());
     step.always_succeeds = true;
-    step.kernel_function = [args = args_, ops = finish_.ops](const kernels::Context& context,
-                                                             void* const* pointers) -> const char* {
+    step.kernel_function = [args = args_, ops = taken_.ops](const kernels::Context& context,
+                                                            void* const* pointers) -> const char* {
       kernels::TileProductArgs call = args;
       call.a = pointers[0];
       call.b = pointers[2];
@@ -160,7 +160,7 @@ class StepBuilder {
 
   Lowering& lowering_;
   GemmStep& step_;
-  GemmEpilogue finish_;
+  GemmEpilogue taken_;
   std::vector<Place> others_ = {};  // operands of the epilogue
   kernels::TileProductArgs args_ = {};
 };
@@ -173,8 +173,8 @@ bool has_gelu(const Epilogue& epilogue) {
   });
 }
 
-void build_tile_step(Lowering& lowering, GemmStep& step, GemmEpilogue finish, TileForm form) {
-  StepBuilder builder(lowering, step, std::move(finish));
+void build_tile_step(Lowering& lowering, GemmStep& step, GemmEpilogue taken, TileForm form) {
+  StepBuilder builder(lowering, step, std::move(taken));
   if (form.lines != nullptr) builder.see_lines(*form.lines);
   if (form.taps != nullptr) builder.see_taps(*form.taps);
   builder.build();

@@ -18,7 +18,7 @@ struct TileForm {
   const kernels::TileLines* lines = nullptr;
   const kernels::TileTaps* taps = nullptr;
 };
-void build_tile_step(Lowering& lowering, GemmStep& step, GemmEpilogue finish, TileForm form = {});
+void build_tile_step(Lowering& lowering, GemmStep& step, GemmEpilogue taken, TileForm form = {});
 
 // In which type the tiles take the operands: those of 8 bits as they are, real ones in bf16.
 std::optional<ElementType> type_of_left(const Lowering& lowering,

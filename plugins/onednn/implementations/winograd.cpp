@@ -78,13 +78,13 @@ std::string why_too_small_kept(const WinogradShape& s) {
 std::string why_refused(const Lowering& lowering,
                         const std::optional<WinogradShape>& shape,
                         bool is_kept) {
-  const WinogradUse use = lowering.options().winograd;
+  const Use use = lowering.options().winograd;
   const ElementType type = lowering.real_type();
   if (!shape) return "no window of 3x3 with stride 1 over one group";
-  if (use == WinogradUse::kOff) return "winograd=off";
-  if (use == WinogradUse::kAuto && is_kept && type != ElementType::kF32)
+  if (use == Use::kOff) return "winograd=off";
+  if (use == Use::kAuto && is_kept && type != ElementType::kF32)
     return "winograd=auto takes constant weights in fp32 only";
-  if (use == WinogradUse::kAuto && !is_kept && type != ElementType::kBf16)
+  if (use == Use::kAuto && !is_kept && type != ElementType::kBf16)
     return "winograd=auto takes computed weights in bf16 only";
   if (!Winograd::is_fast(type, best_level())) return "not fast on this CPU";
   return shape->in % 16 != 0 || shape->out % 16 != 0 ? "channels that are no multiple of 16" : "";
@@ -112,33 +112,34 @@ WinogradShape backward(const WinogradShape& s) {
           2 - s.pad_top, 2 - s.pad_left, s.out,       s.in};
 }
 
-// What of an epilogue the kernel does in its own last step.
-struct Ending {
+// An epilogue as the kernel computes it in its own last step.
+struct WinogradEpilogue {
   int add = kNone;
   int add_node = kNone;
   bool relu = false;
 };
 
-std::optional<Ending> ending_of(const Lowering& lowering, const Epilogue& epilogue) {
+std::optional<WinogradEpilogue> winograd_epilogue(const Lowering& lowering,
+                                                  const Epilogue& epilogue) {
   if (epilogue.quant || epilogue.ops.size() > 2) return std::nullopt;
-  Ending ending;
+  WinogradEpilogue made;
   for (const EpilogueNode& op : epilogue.ops) {
-    if (ending.relu) return std::nullopt;
+    if (made.relu) return std::nullopt;
     if (op.eltwise) {
       const bool is_relu = op.eltwise->algorithm == dnnl::algorithm::eltwise_relu;
       if (!is_relu || op.eltwise->alpha != 0) return std::nullopt;
-      ending.relu = true;
+      made.relu = true;
       continue;
     }
     const View& other = lowering.view(op.other);
-    const bool is_sum = op.binary == dnnl::algorithm::binary_add && ending.add == kNone &&
+    const bool is_sum = op.binary == dnnl::algorithm::binary_add && made.add == kNone &&
                         other.dims == lowering.graph().values[epilogue.result].dims &&
                         !other.is_quantized();
     if (!is_sum) return std::nullopt;
-    ending.add = op.other;
-    ending.add_node = op.node;
+    made.add = op.other;
+    made.add_node = op.node;
   }
-  return ending;
+  return made;
 }
 
 double flops_of(const WinogradShape& s) {  // of the sum, so that rates can be compared
@@ -156,8 +157,8 @@ class Convolution {
         kernel_(std::make_shared<const Winograd>(
             shape, lowering_.real_type(), lowering_.options().threads)) {}
 
-  void lower(const Epilogue& epilogue, const Ending& ending) {
-    add_step(epilogue, ending);
+  void lower(const Epilogue& epilogue, const WinogradEpilogue& taken) {
+    add_step(epilogue, taken);
     mark_absorbed(lowering_, epilogue);
   }
 
@@ -210,25 +211,25 @@ class Convolution {
 
   // Memory for the result: that of what is added, where nothing else needs it.
   View result(const Epilogue& epilogue,
-              const Ending& ending,
+              const WinogradEpilogue& taken,
               const View& add,
               std::initializer_list<Place> also_read) {
     const Dims& dims = lowering_.graph().values[epilogue.result].dims;
     View dst{.type = lowering_.real_type(), .dims = dims, .strides = channels_last_strides(dims)};
     const bool is_free =
-        add.exists() && lowering_.may_overwrite(add, dst, ending.add_node, also_read);
+        add.exists() && lowering_.may_overwrite(add, dst, taken.add_node, also_read);
     dst.buffer = is_free ? add.buffer : lowering_.scratch(dst.bytes());
     return dst;
   }
 
-  void add_step(const Epilogue& epilogue, const Ending& ending) {
+  void add_step(const Epilogue& epilogue, const WinogradEpilogue& taken) {
     const View src = image(node_.inputs[0]);
-    const View add = ending.add == kNone ? View{} : image(ending.add);
+    const View add = taken.add == kNone ? View{} : image(taken.add);
     const int bias = node_.input(2) != kNone ? node_.input(2) : epilogue.bias;
     Place biases;
     if (bias != kNone) biases = place_of(lowering_.read_row_major(bias, ElementType::kF32));
     const Place packed = pack();
-    const View dst = result(epilogue, ending, add, {place_of(src), biases, packed});
+    const View dst = result(epilogue, taken, add, {place_of(src), biases, packed});
     const Place added = add.exists() ? place_of(add) : Place{};
     Step step{.name = node_.name,
               .kernel = "tenon:winograd",
@@ -239,7 +240,7 @@ class Convolution {
         static_cast<double>(src.bytes() + add_bytes + dst.bytes() + kernel_->packed_bytes());
     const Place scratch{lowering_.scratch(kernel_->convolve_bytes()), 0};
     step.places = {place_of(src), packed, biases, added, place_of(dst), scratch};
-    step.kernel_function = [kernel = kernel_, relu = ending.relu](
+    step.kernel_function = [kernel = kernel_, relu = taken.relu](
                                const kernels::Context& context,
                                void* const* pointers) -> const char* {
       kernel->convolve(context,
@@ -272,16 +273,16 @@ Offer offer(const ConvSite& site, const std::optional<WinogradShape>& shape, boo
     return refused(std::move(why));
   if (site.epilogue.norm != kNone)
     return refused("a BatchNormalization is folded into the weights");
-  std::optional<Ending> ending = ending_of(lowering, site.epilogue);
+  const std::optional<WinogradEpilogue> taken = winograd_epilogue(lowering, site.epilogue);
   std::string slow = why_slower(lowering, *shape, is_kept);
-  if (slow.empty() && !ending && is_kept && shape->in < kLeastInAlone)
+  if (slow.empty() && !taken && is_kept && shape->in < kLeastInAlone)
     slow = "the epilogue would be a step of its own";
-  const Epilogue& epilogue = ending ? site.epilogue : site.alone;
+  const Epilogue& epilogue = taken ? site.epilogue : site.alone;
   if (lowering.stored_type(epilogue.result) != lowering.real_type())
     return refused("the result is small and stays in f32");
   return accepted_unless(std::move(slow), [&site, &epilogue, shape = *shape, is_transposed,
-                                           ending = ending.value_or(Ending{})] {
-    Convolution(site, shape, is_transposed).lower(epilogue, ending);
+                                           taken = taken.value_or(WinogradEpilogue{})] {
+    Convolution(site, shape, is_transposed).lower(epilogue, taken);
   });
 }
 

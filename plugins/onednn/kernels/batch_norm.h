@@ -14,7 +14,7 @@ struct BatchNorm {
   int64_t rows = 0, channels = 0;
   ElementType type = ElementType::kF32;  // of x, y and their gradients
   float epsilon = 0;
-  bool has_relu = false;  // y = max(0, normalised)
+  bool has_relu = false;  // y = max(0, normalized)
 
   // Of the argument `scratch` of each function.
   int64_t scratch_bytes() const;

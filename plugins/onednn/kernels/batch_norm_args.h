@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The arguments of the rows of kernel_table.def that normalise by the statistics of a batch; the
+// The arguments of the rows of kernel_table.def that normalize by the statistics of a batch; the
 // contract is in batch_norm.h.
 
 #include <cstdint>

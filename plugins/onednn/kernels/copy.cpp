@@ -245,26 +245,6 @@ void strided_copy(const Context& context, const StridedCopy& copy) {
   copy_by_rows(context, copy, axes);
 }
 
-StridedCopy make_transpose(const void* src,
-                           void* dst,
-                           int64_t element_bytes,
-                           std::span<const int64_t> dims,
-                           std::span<const int64_t> perm) {
-  StridedCopy copy{src, dst, element_bytes, static_cast<int64_t>(dims.size())};
-  int64_t strides[kCopyMaxRank] = {};
-  int64_t stride = 1;
-  for (uint64_t d = dims.size(); d-- > 0; stride *= dims[d])
-    strides[d] = stride;
-  stride = 1;
-  for (uint64_t d = dims.size(); d-- > 0; stride *= copy.dims[d]) {
-    const uint64_t from = static_cast<uint64_t>(perm[d]);
-    copy.dims[d] = dims[from];
-    copy.src_strides[d] = strides[from];
-    copy.dst_strides[d] = stride;
-  }
-  return copy;
-}
-
 void copy_rows(const Context& context,
                const void* src,
                int64_t src_pitch,

@@ -6,10 +6,6 @@
 // run through without a gap are merged; then rows are memcpy, or 2-d transposes in registers, or
 // single elements. src and dst may not overlap. dst's elements must be distinct. No alignment is
 // required.
-//
-//   strided_copy(context, make_transpose(src, dst, 4, dims, perm));
-
-#include <span>
 
 #include "context.h"
 #include "copy_args.h"
@@ -17,13 +13,6 @@
 namespace tenon::onednn::kernels {
 
 void strided_copy(const Context& context, const StridedCopy& copy);
-
-// src: dims dense -> dst: [dims[perm[0]], dims[perm[1]], ...] dense; at most 8 dims.
-StridedCopy make_transpose(const void* src,
-                           void* dst,
-                           int64_t element_bytes,
-                           std::span<const int64_t> dims,
-                           std::span<const int64_t> perm);
 
 // square: [n, n] dense; what is above the diagonal is copied to below it.
 void mirror_upper(const Context& context, void* square, int64_t element_bytes, int64_t n);

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Arguments of the kernels that move elements, as level/ sees them too; contracts in copy.h,
-// gather.h.
+// Arguments of the kernels that move elements, as level/ sees them too; contract in copy.h.
 
 #include <cstdint>
-
-#include "row_args.h"
-#include "types.h"
 
 namespace tenon::onednn::kernels {
 
@@ -33,15 +29,6 @@ struct TransposeTile {
   int64_t rows;
   int64_t cols;
   int64_t element_bytes;
-};
-
-constexpr int kMaxEmbeddings = 3;
-// sum over k of tables[k][ids[k][row]], then norm. tables[k]: [., norm.n]; norm.src is not read.
-struct EmbeddingArgs {
-  int n_tables = 0;
-  Source tables[kMaxEmbeddings] = {};
-  const int64_t* ids[kMaxEmbeddings] = {};  // [norm.rows] each
-  NormArgs norm = {};
 };
 
 }  // namespace tenon::onednn::kernels

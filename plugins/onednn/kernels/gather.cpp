@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Index checks and the cutting of gathers; the rows themselves are memcpy or level/embedding.cpp.
+// Checks indices and divides rows between threads.
 
 #include "gather.h"
 
@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstring>
 
-#include "kernel_table.h"
 #include "numbers.h"
 
 namespace tenon::onednn::kernels {
@@ -82,22 +81,6 @@ int64_t gather_rows(const Context& context, const GatherArgs& args) {
                                static_cast<const char*>(args.src) + from * args.row_bytes,
                                static_cast<uint64_t>(args.row_bytes));
                  }
-               });
-  return -1;
-}
-
-int64_t embed(const Context& context,
-              const EmbeddingArgs& args,
-              std::span<const int64_t> table_rows) {
-  for (int k = 0; k < args.n_tables; ++k) {
-    const int64_t m = table_rows[static_cast<uint64_t>(k)];
-    for (int64_t i = 0; i < args.norm.rows; ++i) {
-      if (args.ids[k][i] < -m || args.ids[k][i] >= m) return i;
-    }
-  }
-  parallel_for(context.parallel, args.norm.rows, grain_rows(args.norm.n * 16),
-               [&](int64_t lo, int64_t hi) {
-                 context.table->embedding_rows(args, table_rows.data(), lo, hi);
                });
   return -1;
 }

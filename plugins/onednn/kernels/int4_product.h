@@ -49,10 +49,6 @@ constexpr bool takes_int4_group(int64_t group) {
 constexpr int64_t int4_packed_bytes(int64_t k, int64_t n, int64_t group) {
   return int4_columns(n) * int4_groups(k, group) * group / 2;
 }
-// Of scales and, divided by the size of one, of zero points.
-constexpr int64_t int4_scale_bytes(int64_t k, int64_t n, int64_t group, ElementType type) {
-  return int4_columns(n) * int4_groups(k, group) * element_bytes(type);
-}
 constexpr int64_t int4_scratch_bytes(int64_t m, int64_t k, int64_t group, bool as_int8) {
   const int64_t padded = int4_groups(k, group) * group;
   return as_int8 ? m * padded + 2 * m * int4_groups(k, group) * 4 : m * padded * 4;

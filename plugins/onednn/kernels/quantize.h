@@ -38,7 +38,7 @@ void quantized_add(const Context& context, const QuantizedAddArgs& args);
 // into rows itself calls the level's kernel of this name.
 void map_bytes(
     const Context& context, const uint8_t* table, const uint8_t* src, int64_t n, uint8_t* dst);
-// src and dst name u8 or s8 with their quantisation; their data is not read. Empty on success.
+// src and dst name u8 or s8 with their quantization; their data is not read. Empty on success.
 [[nodiscard]] std::string make_table(std::span<const tn_expr_node> nodes,
                                      uint32_t result,
                                      const Source& src,

@@ -8,7 +8,7 @@
 
 namespace tenon::onednn::kernels {
 
-// src and dst: [outer, axis, inner] dense; the quantised side is u8 or s8 (i32 for dequantize)
+// src and dst: [outer, axis, inner] dense; the quantized side is u8 or s8 (i32 for dequantize)
 struct QuantizeArgs {
   Source src = {};
   Target dst = {};
@@ -17,7 +17,7 @@ struct QuantizeArgs {
   int64_t inner = 1;
   int64_t block = 0;                  // 0: scales [axis]; else [outer, ceil(axis / block), inner]
   const float* scales = nullptr;      // as `block` says; per tensor: axis 1, scales [1]
-  const void* zero_points = nullptr;  // like scales, of the quantised type; null: all 0
+  const void* zero_points = nullptr;  // like scales, of the quantized type; null: all 0
 };
 
 // n elements from `offset` on; scales and zero points from `scale` on, [n] of them or [1].
@@ -39,7 +39,7 @@ struct RequantizeArgs {
   const int32_t* bias = nullptr;  // [n], added first; null: none
 };
 
-// a, b: [n] u8 or s8 with their quantisation -> dst: [n] u8 or s8
+// a, b: [n] u8 or s8 with their quantization -> dst: [n] u8 or s8
 struct QuantizedAddArgs {
   Source a = {};
   Source b = {};

@@ -10,9 +10,9 @@ namespace {
 // Sums of 8-bit columns, enough of them or enough rows for a register, and few enough for 32 bits.
 bool is_sum_of_quantized(const ReduceArgs& args) {
   const bool is_sum = args.kind == Reduction::kSum || args.kind == Reduction::kMean;
-  const bool is_code = args.src.type == ElementType::kU8 || args.src.type == ElementType::kS8;
+  const bool is_quantized = args.src.type == ElementType::kU8 || args.src.type == ElementType::kS8;
   const bool fills = args.inner >= kInt8Lanes || args.k >= kInt8Lanes;
-  return is_sum && is_code && fills && args.k > 0 && args.k < (1 << 23);
+  return is_sum && is_quantized && fills && args.k > 0 && args.k < (1 << 23);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #pragma once
 // Reductions of [outer, k, inner] over k, dense. inner 1 reduces last axes; inner = channels is
 // GlobalAveragePool of channels-last data and mean pooling of [batch, tokens, hidden].
-// Any element types (quantised ones are dequantised first and quantised at the end); arithmetic in
+// Any element types (quantized ones are dequantized first and quantized at the end); arithmetic in
 // f32 in blocks of at most 4096 values a lane row, the blocks summed in f64. Sums and means of
 // 8-bit columns are exact before the last rounding. NaN spreads. k = 0 gives 0 for sums, NaN for
 // means, -infinity and infinity for max and min. dst may not overlap src. No alignment is required.

@@ -13,7 +13,8 @@ namespace {
 // So many blocks of rows are worth a piece of work of their own: they are copied and multiplied at
 // once. Of fewer all are copied first, and the columns are what is cut.
 constexpr int64_t kManyBlocks = 32;
-// Of work, for each panel beside its weights: its results are transposed, ended and stored.
+// Of work, for each panel beside its weights: its results are transposed, go through their epilogue
+// and are stored.
 constexpr int64_t kPanelWork = 64;
 
 bool are_quantized(const SparseProductArgs& args) {

@@ -21,11 +21,11 @@ constexpr int64_t kLeastWindowPanels = 8;      // of a unit that gathers its row
 constexpr int64_t kGroupRows = 4;              // units of rows that go through the same panels
 constexpr int64_t kGroups = 2;                 // of rows at least, where threads divide them
 constexpr int64_t kLeastLines = 4;  // of a unit, which first makes the lines that they share
-// Of one thread, some 4 us: a step of k of a block takes 30 ns, and a block's ending as three
+// Of one thread, some 4 us: a step of k of a block takes 30 ns, and a block's epilogue as three
 // steps.
 constexpr int64_t kGrainSteps = 128;
 constexpr int64_t kLeastUnitSteps = 64;  // less work is not cut into kUnits
-constexpr int64_t kEndingSteps = 3;
+constexpr int64_t kEpilogueSteps = 3;
 
 // Linux: the tiles' data, one bit of the extended state.
 constexpr int kRequestPermission = 0x1023;
@@ -46,7 +46,7 @@ constexpr int64_t parts(int64_t n, int64_t size) {
 
 int64_t steps_of(int64_t rows, int64_t panels, int64_t depth) {
   return std::max<int64_t>(1,
-                           parts(rows, kTileRows) * panels * (depth / kTileDepth + kEndingSteps));
+                           parts(rows, kTileRows) * panels * (depth / kTileDepth + kEpilogueSteps));
 }
 // How many units of so many rows and panels are worth a thread.
 int64_t grain_of(int64_t rows, int64_t panels, int64_t depth) {

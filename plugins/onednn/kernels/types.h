@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What every kernel speaks of: element types, quantisation parameters, CPU levels and the caller's
+// What every kernel speaks of: element types, quantization parameters, CPU levels and the caller's
 // thread pool. Plain structs without behaviour, so that the per-level sources may include it:
 // nothing here is instantiated with instructions that the CPU may lack.
 
@@ -41,6 +41,10 @@ constexpr bool is_float_kernel_type(ElementType type) {
   return type < ElementType::kF64;
 }
 
+// What floating-point numbers are kept in between nodes.
+constexpr bool is_real_type(ElementType type) {
+  return type == ElementType::kF32 || type == ElementType::kBf16;
+}
 constexpr bool is_narrow_type(ElementType type) {
   return type >= ElementType::kU4;
 }

@@ -261,7 +261,7 @@ bool ensure_available(Lowering& lowering, int value, std::span<const std::string
     if (input != kNone && !ensure_available(lowering, input, views)) return false;
   }
   lowering.mark_done(producer);
-  find_handler(node.op)->lower(lowering, producer);
+  find_handler(node.op).lower(lowering, producer);
   return lowering.is_available(value);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a convolution or matrix product takes along: the chain of nodes that read only its result
-// (bias, activation, residual, product with a gate, quantisation), as post-ops of one primitive.
+// (bias, activation, residual, product with a gate, quantization), as post-ops of one primitive.
 // The result is then the chain's last value and nothing between is stored.
 
 #include <optional>
@@ -64,19 +64,20 @@ struct PostOperand {
 };
 // An epilogue as a oneDNN primitive's description wants it.
 struct Fused {
-  std::string why_not;        // it cannot be; then nothing else is filled in
-  dnnl::primitive_attr attr;  // post-ops, destination scale and zero point; scratchpad by the user
-  View dst;                   // in the memory of a summand, or in none yet
+  std::string why_not;                     // it cannot be; then nothing else is filled in
+  dnnl::primitive_attr attr = new_attr();  // post-ops, destination scale and zero point
+  View dst;                                // in the memory of a summand, or in none yet
   std::vector<PostOperand> operands;
 };
 // dims: as the primitive sees the result (a product may be folded to two axes). is_transposed: it
-// sees the last two axes swapped, the last having extent 1. src_buffers may not be overwritten.
+// sees the last two axes swapped, the last having extent 1. sources: what it multiplies, which may
+// not be overwritten.
 struct FuseRequest {
   Dims result_strides = {};
   Dims dims = {};
   int channel_axis = 1;
   bool is_transposed = false;
-  std::vector<int> src_buffers = {};
+  std::vector<Place> sources = {};
 };
 Fused fuse(const Lowering& lowering, const Epilogue& epilogue, const FuseRequest& request);
 // Brings the operands to where the primitive reads them.

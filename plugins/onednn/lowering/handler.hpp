@@ -37,7 +37,7 @@ struct Handler {
   bool keeps_samples_apart = false;
 };
 
-// nullptr: no such row. Pointwise operators without a row of their own share one.
-const Handler* find_handler(std::string_view op);
+// Pointwise operators, and others without a row of their own, share one.
+const Handler& find_handler(std::string_view op);
 
 }  // namespace tenon::onednn

@@ -37,14 +37,12 @@ Plan Lowering::run() {
 
 void Lowering::lower(int index) {
   const Node& node = graph_.nodes[static_cast<size_t>(index)];
-  const Handler* handler = find_handler(node.op);
-  if (handler == nullptr) throw CompileError(node.name + ": no handler for " + node.op);
   mark_done(index);
   if (makes_nothing(node)) return;
   const size_t begin = plan_.steps.size();
   node_ = index;
   choice_ = std::make_shared<Choice>();
-  handler->lower(*this, index);
+  find_handler(node.op).lower(*this, index);
   const bool has_choice = !choice_->implementation.empty();
   for (size_t i = begin; i < plan_.steps.size(); ++i) {
     plan_.steps[i].op = node.op;
@@ -256,8 +254,7 @@ View Lowering::read_stored(int value, const Dims& strides, ElementType type) {
 
 View Lowering::read_real(int value) {
   const View& found = view(value);
-  bool is_real = found.type == ElementType::kF32 || found.type == ElementType::kBf16;
-  if (is_real) return found;
+  if (is_real_type(found.type)) return found;
   return read(value, real_type(), dense_strides_like(found.dims, found.strides));
 }
 
@@ -293,8 +290,21 @@ void Lowering::add_primitive_step(Step step,
   add_step(std::move(step));
 }
 
-// oneDNN's code for any layouts, which moves one element after the other.
-static bool is_plain_reorder(const dnnl::reorder::primitive_desc& pd) {
+void Lowering::add_reorder(std::string name,
+                           Place from,
+                           const dnnl::memory::desc& src,
+                           Place to,
+                           const dnnl::memory::desc& dst) {
+  const dnnl::reorder::primitive_desc pd(engine(), src, engine(), dst, new_attr());
+  add_primitive<dnnl::reorder>(std::move(name), pd,
+                               {{DNNL_ARG_FROM, from, src}, {DNNL_ARG_TO, to, dst}}, 0);
+}
+
+// By oneDNN's code for any layouts, which moves one element after the other.
+static bool is_plain_reorder(const dnnl::engine& engine,
+                             const dnnl::memory::desc& src,
+                             const dnnl::memory::desc& dst) {
+  const dnnl::reorder::primitive_desc pd(engine, src, engine, dst, new_attr());
   const std::string_view kernel = pd.impl_info_str();
   return kernel.starts_with("simple") || kernel.starts_with("ref");
 }
@@ -316,15 +326,11 @@ void Lowering::add_copy(const std::string& name, const View& from, const View& t
     return;
   }
   if (known && moves_only && !repeats && from.count() > 0) {
-    dnnl::primitive_attr attr;
-    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    dnnl::memory::desc src = descriptor(from);
-    dnnl::memory::desc dst = descriptor(to);
-    dnnl::reorder::primitive_desc pd(engine(), src, engine(), dst, attr);
-    if (may_copy && is_plain_reorder(pd)) return add_step(strided_copy(name, from, to));
-    add_primitive<dnnl::reorder>(
-        name, pd, {{DNNL_ARG_FROM, place_of(from), src}, {DNNL_ARG_TO, place_of(to), dst}}, 0);
-    return;
+    const dnnl::memory::desc src = descriptor(from);
+    const dnnl::memory::desc dst = descriptor(to);
+    if (may_copy && is_plain_reorder(engine(), src, dst))
+      return add_step(strided_copy(name, from, to));
+    return add_reorder(name, place_of(from), src, place_of(to), dst);
   }
   if (from.channels != nullptr)
     throw CompileError(name + ": per-channel data that is not constant");

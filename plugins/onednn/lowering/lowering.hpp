@@ -29,13 +29,8 @@ namespace kernels::code {
 class CodeStore;
 }
 
-// Which convolutions may be computed by minimal filtering where that is faster
-// (implementations/winograd).
-enum class WinogradUse : uint8_t { kOff, kAuto, kAll };
-
-// Whether products leave out the zeros of their weights (implementations/sparse_product): never,
-// where that is faster, or wherever the kernel can.
-enum class SparseUse : uint8_t { kOff, kAuto, kAll };
+// Whether layers take a kernel: never, where that is faster, or wherever the kernel can.
+enum class Use : uint8_t { kOff, kAuto, kAll };
 
 struct CompileOptions {
   // Compute and keep floating-point numbers in bf16, where the CPU can; inputs and outputs stay
@@ -43,8 +38,8 @@ struct CompileOptions {
   bool bf16 = false;
   // Products with 4-bit weights may take their other operand in 8 bits, a scale for each group.
   bool int8_rows = false;
-  WinogradUse winograd = WinogradUse::kAuto;
-  SparseUse sparse = SparseUse::kAuto;
+  Use winograd = Use::kAuto;  // minimal filtering (implementations/winograd)
+  Use sparse = Use::kAuto;    // leaving out the zeros of weights (implementations/sparse_product)
   int threads = 1;
   std::vector<std::string> without = {};           // implementations that no node may choose
   Chooser* chooser = nullptr;                      // between rivals; nullptr: the rules are
@@ -144,7 +139,7 @@ class Lowering : LoweringProgress {
   // The value as stored numbers of `type` with these strides; converts when it is kept otherwise.
   View read(int value, ElementType type, const Dims& strides);
   View read_row_major(int value, ElementType type);
-  // As it is when real (f32, bf16), else dequantised to real_type() in the same layout.
+  // As it is when real (f32, bf16), else dequantized to real_type() in the same layout.
   View read_real(int value);
   // Values of an i32, i64, f32, u8, s8 constant as integers.
   Dims constant_integers(int value) const;
@@ -160,7 +155,7 @@ class Lowering : LoweringProgress {
   // Whether the view's memory is free once `node` and the nodes marked done have run.
   bool dies_with(const View& view, int node) const;
   // Whether a step of `node` may write `dst` where it reads `src`, element by element. `also_read`
-  // is all else that the step reads: a scale may be a slice of what is normalised.
+  // is all else that the step reads: a scale may be a slice of what is normalized.
   bool may_overwrite(const View& src,
                      const View& dst,
                      int node,
@@ -233,6 +228,12 @@ class Lowering : LoweringProgress {
   void add_primitive_step(Step step,
                           const dnnl::memory::desc& scratchpad,
                           std::vector<Argument> arguments);
+  // oneDNN's copy into another layout, as these descriptions say.
+  void add_reorder(std::string name,
+                   Place from,
+                   const dnnl::memory::desc& src,
+                   Place to,
+                   const dnnl::memory::desc& dst);
   int scratch(int64_t bytes) { return plan_.add_buffer({.bytes = bytes}); }
   Place floats(const std::vector<float>& values);
   Place integers(const std::vector<int32_t>& values);
@@ -241,9 +242,9 @@ class Lowering : LoweringProgress {
   const void* constant_data(const View& view) const;
   // A new constant of the plan, filled by the caller.
   View make_constant(ElementType type, const Dims& dims, std::shared_ptr<const void> data);
-  // A constant per-channel or per-tensor quantised view as real f32 numbers, row-major.
+  // A constant per-channel or per-tensor quantized view as real f32 numbers, row-major.
   View dequantized_constant(const View& view);
-  // Adds the step that copies `from` into `to` with any change of type, layout and quantisation.
+  // Adds the step that copies `from` into `to` with any change of type, layout and quantization.
   void add_copy(const std::string& name, const View& from, const View& to);
 
  private:

@@ -118,7 +118,7 @@ std::vector<bool> buffers_in_use(const Plan& plan) {
   return is_used;
 }
 
-// What only made another constant (folded or dequantised weights that were then packed) goes.
+// What only made another constant (folded or dequantized weights that were then packed) goes.
 void Lowering::drop_unused_constants() {
   plan_.is_read = buffers_in_use(plan_);
   const std::vector<bool>& is_used = plan_.is_read;

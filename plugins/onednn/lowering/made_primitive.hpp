@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Primitives that are what their description says.
+// Primitives that are what their description says, in memory that the plan gives them.
 //
 // oneDNN keeps primitives in a cache, by a key in which axes of one element have no strides. Its
 // choice of a kernel looks at those strides, so that two equal keys may stand for two kernels, with
@@ -12,6 +12,14 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 namespace tenon::onednn {
+
+// Of a new description. Its primitive works in memory that is given to it, or would allocate its
+// own for as long as it lives.
+inline dnnl::primitive_attr new_attr() {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
 
 // Whether it runs the kernel of the description, on memory of the same layouts.
 bool is_made_from(const dnnl::primitive& primitive, const dnnl::primitive_desc_base& description);

@@ -120,9 +120,7 @@ bool PointwiseGroup::add(int index) {
       continue;
     }
     if (add_producer(input)) continue;
-    if (!ensure_available(lowering_, input, kViews) || lowering_.view(input).channels != nullptr) {
-      return false;
-    }
+    if (!ensure_available(lowering_, input, kViews)) return false;
   }
   if (inputs_.size() + node.inputs.size() > kMostPointwiseInputs) return false;
   program_of_[node.outputs[0]] =
@@ -294,7 +292,8 @@ void PointwiseGroup::lower() {
   Step step{.name = name, .always_succeeds = true};
   std::vector<kernels::PointwiseEdge> sources;
   for (int input : inputs_) {
-    const View& view = lowering_.view(input);
+    View view = lowering_.view(input);
+    if (view.channels != nullptr) view = lowering_.read_row_major(input, ElementType::kF32);
     sources.push_back({view.type, view.quant, broadcast_strides(view, dims_)});
     step.places.push_back(place_of(view));
     step.bytes += static_cast<double>(view.bytes());

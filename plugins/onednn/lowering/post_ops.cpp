@@ -51,14 +51,11 @@ struct PostOpBuilder {
 
   bool can_sum(const EpilogueNode& op, const View& other) const {
     if (has_sum || op.binary != dnnl::algorithm::binary_add) return false;
-    const std::vector<int>& sources = request.src_buffers;
-    const Buffer& buffer = lowering.buffer(other);
-    bool is_int8 = fused.dst.type == ElementType::kU8 || fused.dst.type == ElementType::kS8;
-    return other.type == fused.dst.type && other.is_quantized() == is_int8 &&
-           other.dims == fused.dst.dims && other.offset == 0 && buffer.bytes == other.bytes() &&
+    const bool is_int8 = fused.dst.type == ElementType::kU8 || fused.dst.type == ElementType::kS8;
+    return other.is_quantized() == is_int8 && other.dims == fused.dst.dims &&
            same_strides(other.dims, other.strides, fused.dst.strides) &&
-           std::find(sources.begin(), sources.end(), other.buffer) == sources.end() &&
-           readers_of(other.buffer) == 1 && lowering.dies_with(other, op.node);
+           readers_of(other.buffer) == 1 &&
+           lowering.may_overwrite(other, fused.dst, op.node, request.sources);
   }
 
   void add(const EpilogueNode& op) {
@@ -74,9 +71,8 @@ struct PostOpBuilder {
     bool is_full = other.dims == fused.dst.dims;
     const Dims strides = is_full ? fused.dst.strides : row_major_strides(other.dims);
     bool in_place = same_strides(other.dims, other.strides, strides);
-    bool is_float = other.type == ElementType::kF32 || other.type == ElementType::kBf16;
     if (in_place) other.strides = strides;  // of axes of one element too
-    const bool is_read = !in_place || !(other.is_quantized() || is_float);
+    const bool is_read = !in_place || !(other.is_quantized() || is_real_type(other.type));
     if (is_read) other = {.type = lowering.real_type(), .dims = other.dims, .strides = strides};
     const View seen = request.is_transposed ? transposed(other) : other;
     const std::optional<Desc> desc = is_full && request.dims == seen.dims
@@ -106,7 +102,6 @@ Fused fuse(const Lowering& lowering, const Epilogue& epilogue, const FuseRequest
   fused.dst.type = epilogue.quant ? epilogue.quant_type : lowering.stored_type(epilogue.result);
   fused.dst.dims = result.dims;
   fused.dst.strides = request.result_strides;
-  fused.attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   PostOpBuilder builder{lowering, epilogue, request, fused};
   for (const EpilogueNode& op : epilogue.ops) {
     builder.add(op);
@@ -129,13 +124,12 @@ std::vector<Argument> bind(Lowering& lowering, const Epilogue& epilogue, const F
     arguments.push_back({operand.id, place_of(view), operand.desc});
   }
   if (!epilogue.quant) return arguments;
-  const Desc scalar({1}, dnnl::memory::data_type::f32, dnnl::memory::dims{1});
-  arguments.push_back(
-      {DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST, lowering.floats({epilogue.quant->scale}), scalar});
+  arguments.push_back({DNNL_ARG_ATTR_SCALES | DNNL_ARG_DST,
+                       lowering.floats({epilogue.quant->scale}), vector_descriptor(1)});
   if (epilogue.quant->zero_point == 0) return arguments;
-  const Desc zero({1}, dnnl::memory::data_type::s32, dnnl::memory::dims{1});
   arguments.push_back({DNNL_ARG_ATTR_ZERO_POINTS | DNNL_ARG_DST,
-                       lowering.integers({epilogue.quant->zero_point}), zero});
+                       lowering.integers({epilogue.quant->zero_point}),
+                       vector_descriptor(1, dnnl::memory::data_type::s32)});
   return arguments;
 }
 

@@ -106,6 +106,10 @@ dnnl::memory::desc channels_last_descriptor(const View& view) {
   return descriptor(view, view.dims, channels_last_strides(view.dims));
 }
 
+dnnl::memory::desc vector_descriptor(int64_t count, dnnl::memory::data_type type) {
+  return {{count}, type, dnnl::memory::dims{1}};
+}
+
 dnnl::memory::desc descriptor(const View& view, const Dims& dims, const Dims& strides) {
   // oneDNN compares strides of axes with extent 1 too when it looks for a known layout, so they get
   // the ones of the layout that the others say; where both fit, what the caller wrote decides.

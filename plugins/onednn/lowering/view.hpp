@@ -53,6 +53,9 @@ bool is_dense(const View& view);
 
 dnnl::memory::data_type dnnl_type(ElementType type);  // undef where oneDNN has none
 dnnl::memory::desc descriptor(const View& view);
+// Of so many numbers side by side: scales, zero points, a bias.
+dnnl::memory::desc vector_descriptor(int64_t count,
+                                     dnnl::memory::data_type type = dnnl::memory::data_type::f32);
 // Whether elements of one index lie between those of another, as those of the diagonals of some
 // matrices do: oneDNN describes no such memory.
 bool interleaves(const View& view);

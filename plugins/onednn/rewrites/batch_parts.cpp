@@ -56,7 +56,7 @@ class Cutting {
 
   // Reads activations of the segment, and what all samples share.
   bool belongs(const Node& node) const {
-    const bool is_apart = node.outputs.size() == 1 && find_handler(node.op)->keeps_samples_apart;
+    const bool is_apart = node.outputs.size() == 1 && find_handler(node.op).keeps_samples_apart;
     if (!is_apart || !is_batch(node.outputs[0])) return false;
     bool reads_segment = false;
     for (size_t i = 0; i < node.inputs.size(); ++i) {

@@ -55,8 +55,7 @@ bool may_fail(const Graph& graph, const Node& node) {
   auto is_safe = [&](int value) {
     if (value == kNone || graph.value(value).data != nullptr) return true;
     const ElementType type = graph.value(value).type;
-    return type == ElementType::kF32 || type == ElementType::kBf16 ||
-           (is_pointwise && type == ElementType::kBool);
+    return is_real_type(type) || (is_pointwise && type == ElementType::kBool);
   };
   const auto sizes = node.inputs.begin() + (only_moves ? 1 : 0);
   return !std::all_of(sizes, node.inputs.end(), is_safe) ||

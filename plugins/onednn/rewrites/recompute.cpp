@@ -72,7 +72,7 @@ class Recomputing {
     return std::any_of(node.inputs.begin(), node.inputs.end(), [&](int input) {
       if (input == kNone) return false;
       const ElementType type = graph_.values[input].type;
-      return type != ElementType::kF32 && type != ElementType::kBf16 && type != ElementType::kBool;
+      return !is_real_type(type) && type != ElementType::kBool;
     });
   }
 

@@ -20,7 +20,7 @@ bool is_half(const Value& value) {
 }
 
 bool is_widened(const Graph& graph, const Node& node) {
-  if ((find_handler(node.op)->takes & kWidened) == 0) return false;
+  if ((find_handler(node.op).takes & kWidened) == 0) return false;
   auto is_half_value = [&](int v) { return v != kNone && is_half(graph.value(v)); };
   return std::ranges::any_of(node.inputs, is_half_value) ||
          std::ranges::any_of(node.outputs, is_half_value);

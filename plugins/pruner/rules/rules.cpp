@@ -41,7 +41,7 @@ Refusal couple_known(Node node, Couplings& couplings) {
 }  // namespace
 
 std::optional<size_t> axis_in(int64_t axis, size_t rank) {
-  if (axis < 0) axis += static_cast<int64_t>(rank);
+  axis = positive_axis(axis, rank);
   if (axis < 0 || axis >= static_cast<int64_t>(rank)) return std::nullopt;
   return static_cast<size_t>(axis);
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "round_trip.hpp"
+
 namespace tenon::quantizer {
 namespace {
 
@@ -15,20 +17,15 @@ std::vector<float> rounded_weights(const ScaledLayer& layer,
                                    const std::vector<float>& factor,
                                    int64_t group) {
   std::vector<float> out(layer.weights.size());
-  const int64_t n = layer.columns;
-  for (int64_t o = 0; o < layer.outputs; ++o)
-    for (int64_t first = 0; first < n; first += group) {
-      const int64_t end = std::min(n, first + group);
-      auto scaled = [&](int64_t k) {
-        return layer.weights[static_cast<size_t>(o * n + k)] * factor[static_cast<size_t>(k)];
-      };
-      float most = 0;
-      for (int64_t k = first; k < end; ++k)
-        most = std::max(most, std::abs(scaled(k)));
-      const float scale = most > 0 ? most / 7 : 1;
-      for (int64_t k = first; k < end; ++k)
-        out[static_cast<size_t>(o * n + k)] =
-            std::nearbyint(scaled(k) / scale) * scale / factor[static_cast<size_t>(k)];
+  const auto n = static_cast<size_t>(layer.columns), size = static_cast<size_t>(group);
+  for (size_t i = 0; i < out.size(); ++i)
+    out[i] = layer.weights[i] * factor[i % n];
+  for (size_t row = 0; row < out.size(); row += n)
+    for (size_t first = 0; first < n; first += size) {
+      const std::span<float> block(out.data() + row + first, std::min(size, n - first));
+      const Grid grid = block_grid(block, true);
+      for (size_t k = 0; k < block.size(); ++k)
+        block[k] = grid.back(block[k]) / factor[first + k];
     }
   return out;
 }

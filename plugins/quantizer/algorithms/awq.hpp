@@ -9,7 +9,8 @@ namespace tenon::quantizer {
 
 // Tries no factors, and exponents from 0.05 to 1 in steps of a twentieth: factor =
 // mean|x|^exponent, over the geometric mean of the largest and the smallest. Inputs stay float;
-// weights are rounded to int4 with a scale for each `group` columns, the largest number over 7.
+// weights are rounded as `quantizer.weights` does it: to int4, with a clipped scale for each
+// `group` columns.
 InputFactors activation_aware(const ScaledLayer& layer, int64_t group);
 
 }  // namespace tenon::quantizer

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "input_factors.hpp"
 
-#include <cmath>
+#include "tenon/sdk/decibels.hpp"
 
 namespace tenon::quantizer {
 
@@ -35,7 +35,7 @@ double decibels_between(const std::vector<float>& right, const std::vector<float
     signal += static_cast<double>(right[i]) * static_cast<double>(right[i]);
     noise += miss * miss;
   }
-  return noise > 0 && signal > 0 ? 10 * std::log10(signal / noise) : 200;
+  return decibels(signal, noise);
 }
 
 }  // namespace tenon::quantizer

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "round_trip.hpp"
+
 namespace tenon::quantizer {
 namespace {
 
@@ -12,17 +14,13 @@ constexpr float kSmallest = 1e-5F;  // of factors
 // x / factor in uint8, and back.
 std::vector<float> rounded_inputs(const ScaledLayer& layer, const std::vector<float>& factor) {
   std::vector<float> out(layer.inputs.size());
-  float low = 0, high = 0;
-  for (size_t i = 0; i < out.size(); ++i) {
+  for (size_t i = 0; i < out.size(); ++i)
     out[i] = layer.inputs[i] / factor[i % static_cast<size_t>(layer.columns)];
-    low = std::min(low, out[i]);
-    high = std::max(high, out[i]);
-  }
-  float scale = (high - low) / 255;
-  if (!(scale > 0)) return out;
-  float zero = std::nearbyint(-low / scale);
+  if (out.empty()) return out;
+  const auto [low, high] = std::ranges::minmax(out);
+  const Grid grid = range_grid(static_cast<double>(low), static_cast<double>(high));
   for (float& x : out)
-    x = (std::clamp(std::nearbyint(x / scale) + zero, 0.0F, 255.0F) - zero) * scale;
+    x = grid.back(x);
   return out;
 }
 
@@ -31,14 +29,14 @@ std::vector<float> rounded_weights(const ScaledLayer& layer, const std::vector<f
   std::vector<float> out(layer.weights.size());
   const auto n = static_cast<size_t>(layer.columns);
   for (size_t o = 0; o < static_cast<size_t>(layer.outputs); ++o) {
-    float most = 0;
-    for (size_t k = 0; k < n; ++k) {
-      out[o * n + k] = layer.weights[o * n + k] * factor[k];
-      most = std::max(most, std::abs(out[o * n + k]));
+    double most = 0;
+    for (size_t k = o * n; k < (o + 1) * n; ++k) {
+      out[k] = layer.weights[k] * factor[k - o * n];
+      most = std::max(most, std::abs(static_cast<double>(out[k])));
     }
-    float scale = most > 0 ? most / 127 : 1;
-    for (size_t k = 0; k < n; ++k)
-      out[o * n + k] = std::nearbyint(out[o * n + k] / scale) * scale;
+    const Grid grid = symmetric_grid(most, 127);
+    for (size_t k = o * n; k < (o + 1) * n; ++k)
+      out[k] = grid.back(out[k]);
   }
   return out;
 }

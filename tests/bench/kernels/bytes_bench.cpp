@@ -93,14 +93,21 @@ void requantize_rows(benchmark::State& state) {
 // NHWC
 void transpose(benchmark::State& state) {
   const int64_t size = state.range(3);
-  const std::vector<int64_t> dims[] = {{8, 128, 12, 64}, {8, 12, 128, 64}, {16, 256, 56, 56}};
-  const std::vector<int64_t> perms[] = {{0, 2, 1, 3}, {0, 1, 3, 2}, {0, 2, 3, 1}};
-  const std::vector<int64_t>& shape = dims[state.range(2)];
-  const int64_t n = shape[0] * shape[1] * shape[2] * shape[3];
+  constexpr StridedCopy kMoves[] = {
+      {.dims = {8, 12, 128, 64}, .src_strides = {128 * 12 * 64, 64, 12 * 64, 1}},
+      {.dims = {8, 12, 64, 128}, .src_strides = {12 * 128 * 64, 128 * 64, 1, 64}},
+      {.dims = {16, 56, 56, 256}, .src_strides = {256 * 56 * 56, 56, 1, 56 * 56}}};
+  StridedCopy copy = kMoves[state.range(2)];
+  copy.element_bytes = size;
+  copy.rank = 4;
+  int64_t n = 1;
+  for (int64_t axis = copy.rank; axis-- > 0; n *= copy.dims[axis])
+    copy.dst_strides[axis] = n;
   Buffer x(n * size / 4, -4, 4);
   Buffer y(n * size / 4, 0, 1);
   const Context context = context_of(state);
-  const StridedCopy copy = make_transpose(x.data(), y.data(), size, shape, perms[state.range(2)]);
+  copy.src = x.data();
+  copy.dst = y.data();
   for (auto _ : state)
     strided_copy(context, copy);
   report(state, n * size * 2, threads_of(state));

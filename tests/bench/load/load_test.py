@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Percentiles and intervals by hand, and busy programs that end with their block."""
+"""Percentiles, intervals and decibels by hand, and busy programs that end with their block."""
 
 import math
 import os
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
@@ -36,6 +37,27 @@ def test_the_interval_is_students():
     assert ratio == pytest.approx(4)
     assert math.log(high / 4) == pytest.approx(12.706 * math.log(2))
     assert low * high == pytest.approx(16)
+
+
+def test_the_interval_of_a_mean_is_known_for_any_number_of_values():
+    # Standard deviation 1: the interval's half is t over the root of the number.
+    for count, t in ((3, 4.303), (11, 2.228), (15, 2.145), (21, 2.086), (41, 2.0)):
+        apart = math.sqrt((count - 1) / 2)
+        mean, low, high = figures.mean_interval([5 - apart, 5 + apart] + [5.0] * (count - 2))
+        assert (mean, high - mean) == pytest.approx((5, t / math.sqrt(count)))
+        assert mean - low == pytest.approx(high - mean)
+
+
+def test_one_value_leaves_the_interval_open():
+    assert figures.mean_interval([7.0]) == (7, -math.inf, math.inf)
+
+
+def test_decibels_are_finite_where_nothing_differs():
+    right, found = [np.ones(4), np.ones(4), np.zeros(4)], [np.full(4, 1.1), np.ones(4), np.ones(4)]
+    far, same, nothing = figures.decibels(right, found)
+    assert far == pytest.approx(20)
+    assert same > 300 and nothing < -300
+    assert np.isfinite([same, nothing]).all()
 
 
 def test_busy_programs_end_with_their_block():

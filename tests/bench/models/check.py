@@ -113,7 +113,7 @@ def tensor_bits(element: int) -> int:
     return int("".join(c for c in name if c.isdigit()))
 
 
-def fallbacks(row: table.Row, plan: tenon.Plan, feeds: dict) -> dict:
+def fallbacks(plan: tenon.Plan, feeds: dict) -> dict:
     """Nodes outside of onednn, and their share of the time of a second run."""
     nodes = plan.describe()["fallback_nodes"]
     layers = plan.profile(**feeds)
@@ -186,7 +186,7 @@ def examine(row: table.Row, threads: int, parts: set[str]) -> dict:
     def onednn():
         plan, got = ran(None, "onednn")
         last = feeds[0]
-        return {"onednn": error(got, theirs)} | fallbacks(row, plan, last)
+        return {"onednn": error(got, theirs)} | fallbacks(plan, last)
 
     attempt("onednn", onednn)
     attempt("bf16", lambda: {"bf16": likeness(ran("bf16", "onednn")[1], theirs)})

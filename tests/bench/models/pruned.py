@@ -27,6 +27,9 @@ import time
 
 import rows
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from figures import timed  # noqa: E402
+
 RATIOS = (0.3, 0.6)
 LEAST = {0.3: 0.25, 0.6: 0.5}
 BOUND = 1e-5
@@ -68,15 +71,6 @@ def outputs(row: rows.Row, model, threads: int) -> list:
     return [np.asarray(one, np.float64) for one in found]
 
 
-def timed(run, inputs: dict) -> float:
-    """Seconds of one run."""
-    began, runs = time.perf_counter(), 0
-    while (passed := time.perf_counter() - began) < SECONDS:
-        run(inputs)
-        runs += 1
-    return passed / runs
-
-
 def time_ratio(row: rows.Row, model, smaller, args) -> float:
     """Of the smaller over the model; NaN without rounds."""
     import check
@@ -87,7 +81,9 @@ def time_ratio(row: rows.Row, model, smaller, args) -> float:
         (one.compile(backend="onednn", threads=args.threads).run, check.draw(row, one, 0))
         for one in (model, smaller)
     ]
-    pairs = [[timed(run, inputs) for run, inputs in runs] for _ in range(args.rounds + 1)][1:]
+    pairs = [[timed(run, inputs, SECONDS) for run, inputs in runs] for _ in range(args.rounds + 1)][
+        1:
+    ]
     return statistics.median(after / before for before, after in pairs)
 
 

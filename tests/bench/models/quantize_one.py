@@ -21,6 +21,8 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import figures  # noqa: E402
+import peer_rows  # noqa: E402
 
 
 def processor_seconds() -> float:
@@ -29,7 +31,7 @@ def processor_seconds() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-def by_tenon(args, peer_rows) -> dict:
+def by_tenon(args) -> dict:
     command = [os.path.join(os.environ["TENON_BUILD"], "bin", "tenon"), "optimize", args.model]
     command += ["-o", args.out, "--recipe", "int8", "--data", args.data, "--json", "--trust"]
     command += ["--min-snr", str(args.min_snr)] if args.by == "tenon_search" else []
@@ -58,17 +60,11 @@ def newer(path: str, folder: str) -> str:
     return made
 
 
-def decibels(wanted, found) -> float:
-    """Of the worst output."""
-    import numpy as np
-
-    worst = 100.0
-    for a, b in zip(wanted, found, strict=True):
-        if a.dtype.kind == "f":
-            noise = np.square(a - b, dtype=np.float64).sum()
-            signal = np.square(a, dtype=np.float64).sum()
-            worst = min(worst, 10 * np.log10(max(signal, 1e-30) / max(noise, 1e-30)))
-    return worst
+def worst_decibels(wanted: list, found: list) -> float:
+    """Of all outputs of floats, at most the 100 that NNCF's metric takes as one."""
+    pairs = zip(wanted, found, strict=True)
+    floats = [(a, b) for a, b in pairs if a.dtype.kind == "f"]
+    return min([100.0, *figures.decibels([a for a, _ in floats], [b for _, b in floats])])
 
 
 def snr_validation(model, batches: list[dict]):
@@ -84,13 +80,13 @@ def snr_validation(model, batches: list[dict]):
 
     def validate(one, _dataset):
         found = outputs(one.model_for_inference if hasattr(one, "model_for_inference") else one)
-        each = [decibels(*pair) / 100 for pair in zip(wanted, found, strict=True)]
+        each = [worst_decibels(*pair) / 100 for pair in zip(wanted, found, strict=True)]
         return float(np.mean(each)), each
 
     return validate
 
 
-def by_nncf_control(args, peer_rows) -> dict:
+def by_nncf_control(args) -> dict:
     import nncf
     import onnx
 
@@ -115,9 +111,9 @@ def by_nncf_control(args, peer_rows) -> dict:
     return {}
 
 
-def by_nncf(args, peer_rows) -> dict:
+def by_nncf(args) -> dict:
     if args.by == "nncf_control":
-        return by_nncf_control(args, peer_rows)
+        return by_nncf_control(args)
     import nncf
     import onnx
 
@@ -134,7 +130,7 @@ def by_nncf(args, peer_rows) -> dict:
     return {}
 
 
-def by_onnxruntime(args, peer_rows) -> dict:
+def by_onnxruntime(args) -> dict:
     from onnxruntime import quantization
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -168,12 +164,10 @@ def main(argv=None) -> int:
     kinds = {"tenon": by_tenon, "nncf": by_nncf, "ort": by_onnxruntime}
     quantize = kinds[args.by.split("_")[0]]
     with contextlib.redirect_stdout(sys.stderr):  # peers print their progress
-        import peer_rows
-
         if args.by.startswith("nncf"):
             import nncf  # noqa: F401
         begin, cpu = time.perf_counter(), processor_seconds()
-        report = quantize(args, peer_rows)
+        report = quantize(args)
         seconds, cpu = time.perf_counter() - begin, processor_seconds() - cpu
     print(json.dumps({"seconds": seconds, "cpu_seconds": cpu, **report}))
     return 0

@@ -8,14 +8,14 @@ import tempfile
 import numpy as np
 
 
-def session_of(model, optimised: bool = False):
-    """Of a file's path or a model; one thread, and as the file says it unless optimised."""
+def session_of(model, optimized: bool = False):
+    """Of a file's path or a model; one thread, and as the file says it unless optimized."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     levels = onnxruntime.GraphOptimizationLevel
     options.graph_optimization_level = (
-        levels.ORT_ENABLE_ALL if optimised else levels.ORT_DISABLE_ALL
+        levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
     )
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3

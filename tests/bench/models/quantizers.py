@@ -6,7 +6,7 @@
 
 Everyone has the same samples to quantize with and is judged on others, of which nobody has seen
 any: signal to noise, decisions that stay the float model's, and the task's own figure. ONNX Runtime
-runs every file without its optimisations, so that what counts is what the file says. One process
+runs every file without its optimizations, so that what counts is what the file says. One process
 for each quantizer (quantize_one.py), in --python, which has to have the peers. With
 `--with tenon_search,nncf_control --min-snr DB` both search for layers to leave in float.
 """
@@ -24,6 +24,9 @@ import numpy as np
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
 from quantizer_cases import CASES, Case, Missing, Scores
 from quantizer_macs import integer_macs, session_of
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from figures import decibels  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -54,14 +57,6 @@ def interval(difference: np.ndarray, digits: int) -> str:
         return ""
     half = 1.96 * difference.std(ddof=1) / np.sqrt(len(difference))
     return f"{difference.mean():+.{digits}f} ± {half:.{digits}f}"
-
-
-def decibels(right: list[np.ndarray], found: list[np.ndarray]) -> np.ndarray:
-    """Of each sample."""
-    pairs = list(zip(right, found, strict=True))
-    signal = np.array([np.square(a, dtype=np.float64).sum() for a, _ in pairs])
-    noise = np.array([np.square(a - b, dtype=np.float64).sum() for a, b in pairs])
-    return 10 * np.log10(np.maximum(signal, 1e-30) / np.maximum(noise, 1e-30))
 
 
 def judged(case: Case, path: str, feeds: list[dict], labels) -> Scores:

@@ -16,6 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import tenon
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from figures import decibels  # noqa: E402
+
 CACHE = pathlib.Path(__file__).resolve().parents[3] / ".cache" / "models"
 BEFORE = ("smooth", "equalize")  # of the float model; the others repair what has been rounded
 METHODS = (*BEFORE, "gptq", "adaround", "correct_bias", "correct_bias_by_norms")
@@ -65,15 +68,6 @@ def judged(case: Case, model: tenon.Model, samples: int) -> list[np.ndarray]:
         arrays = {name: file[name] for name in names}
     count = min(samples, len(next(iter(arrays.values()))))
     return [scores(case, plan, {k: v[i : i + 1] for k, v in arrays.items()}) for i in range(count)]
-
-
-def decibels(right: list[np.ndarray], found: list[np.ndarray]) -> np.ndarray:
-    return np.array(
-        [
-            10 * np.log10(np.sum(a**2) / np.sum((a - b) ** 2))
-            for a, b in zip(right, found, strict=True)
-        ]
-    )
 
 
 def made(case: Case, norms: tenon.Model, model: tenon.Model, methods: list[str]) -> tenon.Model:

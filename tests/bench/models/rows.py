@@ -57,7 +57,7 @@ def noise(random, shape):
 
 
 def quiet(random, shape):
-    """The size of hidden states behind a normalisation of t5."""
+    """The size of hidden states behind a normalization of t5."""
     return 0.15 * random.standard_normal(shape)
 
 

@@ -25,6 +25,9 @@ import torch_exports
 from quantizer_cases import npz, spread
 from quantizer_macs import integer_macs
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from figures import decibels  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CHOICES = ("none", "scores", "all")
 COLUMNS = ("model", "products", "int8 MACs %", "SNR dB", "less than none", "decisions %", "CPU ms",
@@ -99,11 +102,6 @@ def timed(plans: list, feed: dict, rounds: int) -> np.ndarray:
 
 def judged(plan, case: Case, feeds: list[dict]) -> list[np.ndarray]:
     return [np.asarray(plan.run(feed)[case.output][0], np.float64) for feed in feeds]
-
-
-def decibels(wanted: list, found: list) -> np.ndarray:
-    pairs = list(zip(wanted, found, strict=True))
-    return np.array([10 * np.log10(np.sum(a**2) / np.sum((a - b) ** 2)) for a, b in pairs])
 
 
 def rows(case: Case, folder: pathlib.Path, args):

@@ -117,7 +117,7 @@ NETS = {
 
 
 def run_in(model, net: Net) -> None:
-    """Statistics of normalisation that fit the weights, as training would have left them."""
+    """Statistics of normalization that fit the weights, as training would have left them."""
     import torch
 
     norms = [m for m in model.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]

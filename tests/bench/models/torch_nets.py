@@ -7,7 +7,7 @@ from torch.nn import functional
 
 
 class Twice(nn.Sequential):
-    """Two 3x3 convolutions, each with normalisation and ReLU."""
+    """Two 3x3 convolutions, each with normalization and ReLU."""
 
     def __init__(self, n_in: int, n_out: int):
         layers = []

@@ -84,7 +84,7 @@ struct Operands {
 
   Operands(int64_t columns, int64_t of_group) : n(columns), group(of_group) {
     quantized = filled(int4_packed_bytes(kK, n, group), 0x5a);
-    scale_bytes = int4_scale_bytes(kK, n, group, ElementType::kF16);
+    scale_bytes = int4_columns(n) * int4_groups(kK, group) * element_bytes(ElementType::kF16);
     scales = filled(scale_bytes, 0x11);
     a = filled(kMostM * kK * 4, 0x3c);
     scratch = filled(int4_scratch_bytes(kMostM, kK, group, false), 0);

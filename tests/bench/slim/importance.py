@@ -110,7 +110,7 @@ def table(network, args) -> bool:
                 continue
             more = [ours - theirs[i] for ours, theirs in zip(values, rows["random"])]
             cells += f"{networks.with_interval(more):>16}"
-            ahead = ahead and networks.interval(more)[0] > 0
+            ahead = ahead and statistics.fmean(more) > 0
         print(f"  {score:<11}{cells}", flush=True)
     for score in rows:
         if score not in summary:

@@ -2,9 +2,7 @@
 """The kept reference networks, draws of their data, and what the tables here have in common."""
 
 import json
-import math
 import pathlib
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -14,7 +12,7 @@ import tenon as tn
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/bench"))
-from figures import T95, T95_ABOVE  # noqa: E402
+import figures  # noqa: E402
 
 MODELS = ROOT / ".cache/models"
 DATA = {
@@ -70,19 +68,10 @@ def folder() -> tempfile.TemporaryDirectory:
     return tempfile.TemporaryDirectory(prefix="tenon_slim_")
 
 
-def interval(values: list[float]) -> tuple[float, float]:
-    """The mean and the half width of its 95 % interval."""
-    mean = statistics.fmean(values)
-    if len(values) < 2:
-        return mean, math.nan
-    freedom = len(values) - 1
-    t = T95[freedom - 1] if freedom <= len(T95) else T95_ABOVE
-    return mean, t * statistics.stdev(values) / math.sqrt(len(values))
-
-
 def with_interval(values: list[float]) -> str:
-    mean, half = interval(values)
-    return f"{mean:7.2f} ± {half:5.2f}"
+    """The mean and the half width of its 95 % interval."""
+    mean, _, high = figures.mean_interval(values)
+    return f"{mean:7.2f} ± {high - mean:5.2f}"
 
 
 def say(row: dict, path: pathlib.Path | None) -> None:

@@ -61,7 +61,7 @@ def batch(options):
 
 
 def block(m, p, x):
-    """Attention and two products, each behind a normalisation and beside a residual. m: the
+    """Attention and two products, each behind a normalization and beside a residual. m: the
     functions of an engine."""
     b, n, d = x.shape
     normal = m.norm(x)

@@ -198,7 +198,7 @@ CASES = [
     ("std", (A, 0, {"correction": 7}), lambda x, axis, correction: np.full(3, np.inf, "f")),
     ("logsumexp", (A, 1), lambda x, axis: np.log(np.exp(x).sum(axis))),
     ("diff", (A, {"n": 2}), np.diff),
-    ("diff", (A, {"prepend": 0.5, "append": -1.0}), np.diff),
+    ("diff", (A, {"prepend": 0.5, "append": -1.0}), float32(np.diff)),
     ("broadcast_arrays", (A, np.float32([[7.0], [8.0]])), np.broadcast_arrays),
     ("broadcast_to", (UNIT, (2, 3)), np.broadcast_to),
     ("concat", ([A, WHOLE], 1), lambda x, a: np.concat([x[0], x[1].astype("f")], a)),

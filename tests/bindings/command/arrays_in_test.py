@@ -153,3 +153,32 @@ def test_a_drop_is_measured_by_metrics_of_outputs_too(folder: Path) -> None:
     result = tenon("optimize", "m.onnx", "--recipe", "dynamic", *flags, cwd=folder)
     assert result.returncode == 0, result.stderr
     assert "cosine worse by" in result.stdout
+
+
+def save_cast(path: Path, x: int, y: int, shape: list[int]) -> None:
+    """y is x as another element type."""
+    info = onnx.helper.make_tensor_value_info
+    node = onnx.helper.make_node("Cast", ["x"], ["y"], to=y)
+    graph = onnx.helper.make_graph([node], "cast", [info("x", x, shape)], [info("y", y, shape)])
+    opsets = [onnx.helper.make_opsetid("", 21)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+
+
+@pytest.mark.parametrize("dtype", ["FLOAT16", "BFLOAT16"])
+def test_inputs_of_16_bits_take_other_numbers(tmp_path: Path, dtype: str) -> None:
+    wanted = getattr(onnx.TensorProto, dtype)
+    save_cast(tmp_path / "m.onnx", wanted, onnx.TensorProto.FLOAT, [1, 4])
+    np.save(tmp_path / "x.npy", np.array([[1.5, -2, 0, 96]], "f8"))
+    y = inferred(tmp_path, "--input", "x=x.npy", note=f"float64 is converted to {dtype.lower()}")
+    assert y.tolist() == [[1.5, -2, 0, 96]]
+    np.save(tmp_path / "x.npy", np.array([[1, 2, 3, 1e300]]))
+    result = tenon("infer", "m.onnx", "--output-dir", "o", "--input", "x=x.npy", cwd=tmp_path)
+    assert f"expected numbers that {dtype.lower()} can hold, got 1e+300" in result.stderr
+
+
+@pytest.mark.parametrize("dtype", ["FLOAT8E4M3FN", "FLOAT8E5M2", "INT4", "UINT4", "BFLOAT16"])
+def test_outputs_are_files_that_numpy_reads(tmp_path: Path, dtype: str) -> None:
+    save_cast(tmp_path / "m.onnx", onnx.TensorProto.FLOAT, getattr(onnx.TensorProto, dtype), [5])
+    numbers = [0, 1, 3, 6, 7] if dtype.startswith("U") else [-8, 1, -3, 6, 7]
+    np.save(tmp_path / "x.npy", np.array(numbers, "f"))
+    assert inferred(tmp_path, "--input", "x=x.npy").tolist() == numbers

@@ -65,3 +65,12 @@ near(tn.jit(function(a) return a:sort():flip(1) end)(x), { 3, 2, 1, 5, 1, 1 }, "
 
 fails("parts: expected a divisor of 3, got 2", tn.split, x, 2, 1)
 fails("axis: expected one of %-2 to 1, got 4", tn.sort, x, 4)
+
+-- Any operator by its name. Inputs are a list, in which nil leaves one out.
+both("op", function(a) return tn.op("Add", { a, a }) end, { -3, 0, 5 }, v)
+both("op without its second input", function(a) return tn.op("Clip", { a, nil, tn.tensor(1) }) end, { -1.5, 0, 1 }, v)
+both("op without its second input, as false", function(a) return tn.op("Clip", { a, false, tn.tensor(1) }) end,
+  { -1.5, 0, 1 }, v)
+fails('tn.op("Add", { x, y }, { axis = 0 }, 1); got tensor as argument 3', tn.op, "Add", v, v)
+fails("got tensor as argument 4", tn.op, "Clip", v, nil, tn.tensor(1))
+fails("op: inputs: expected a list, got the key x", tn.op, "Relu", { x = v })

@@ -124,3 +124,23 @@ if has_gradients then
     end
   end
 end
+
+-- A traced function may yield: meanwhile others are traced, or run, as if it were not there.
+do
+  local function slow(factor) return tn.jit(function(v) local y = v * factor; coroutine.yield(y); return y + 1 end) end
+  local doubled, tenfold = slow(2), slow(10)
+  local a = coroutine.create(function() return doubled(tn.tensor({ 1, 2 })) end)
+  local b = coroutine.create(function() return tenfold(tn.tensor({ 5, 6 })) end)
+  local ok, pending = coroutine.resume(a)
+  assert(ok and coroutine.resume(b))
+  assert(tn.relu(tn.tensor({ -1, 3 }))[2] == 3)
+  fails("outlived its function", function() return tn.jit(function(v) return v + pending end)(tn.tensor({ 1, 2 })) end)
+  local _, first = coroutine.resume(a)
+  local _, second = coroutine.resume(b)
+  assert(first[1] == 3 and first[2] == 5 and second[1] == 51 and second[2] == 61)
+  local inside = tn.jit(function(v) -- a coroutine of a traced function adds to its graph
+    local next_one = coroutine.wrap(function() coroutine.yield(v * 2); coroutine.yield(v * 3) end)
+    return next_one() + next_one()
+  end)
+  assert(inside(tn.tensor({ 7 }))[1] == 35)
+end

@@ -15,6 +15,8 @@ refused("/etc/hostname: outside the folders", io.open, "/etc/hostname")
 refused("outside the folders", io.lines, "../../../../../../../../etc/hostname")
 refused("outside the folders", require("tenon").load, "/etc/model.onnx")
 refused("outside the folders", dofile, "/etc/x.lua")
+refused("expected a path, got ''", io.open, "")
+refused("expected a path, got ''", require("tenon").load, "")
 refused("module 'socket' not found", require, "socket")
 
 local chunk, why = load(string.dump(function() return 1 end))

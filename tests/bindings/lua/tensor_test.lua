@@ -49,4 +49,5 @@ do
   assert(batch.x[3] == 5 and batch.label[1] == 1)
   local ok, message = pcall(tn.data.arrays, { x = 3 })
   assert(not ok and message:find("option x: expected a tensor, got 3", 1, true), message)
+  fails("the data set has no samples", function() tn.data.arrays({ x = tn.zeros({ 0, 2 }) }):batch(1, 1) end)
 end

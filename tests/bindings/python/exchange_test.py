@@ -171,3 +171,24 @@ def test_a_mask_is_not_lost_without_a_word():
         with pytest.raises(TypeError, match=r"without a mask.*use \.filled"):
             call(*([] if call is calls[2] else [masked]))
     assert tn.sum(masked.filled(0)) == 4
+
+
+@pytest.mark.parametrize(
+    "dtype, given",
+    [
+        *[
+            ("int64", bad)
+            for bad in ([0.9, 2.0], 4.5, None, "4", ["1"], [2**63], {}, [[1], [2, 3]])
+        ],
+        *[("float32", bad) for bad in (None, "4", ["1"], [object()])],
+        ("uint8", [300]),
+    ],
+)
+def test_lists_and_numbers_become_no_other_numbers(dtype, given):
+    with pytest.raises(tenon.InvalidArgument, match="input x0"):
+        single("Neg" if dtype != "uint8" else "Abs", dtype)(given)
+
+
+def test_whole_numbers_and_truth_values_are_numbers_too():
+    assert single("Neg", "float32")([1, 2, True])[0].tolist() == [-1, -2, -1]
+    assert single("Neg", "int64")([1, 2])[0].tolist() == [-1, -2]

@@ -53,3 +53,42 @@ def test_the_length_of_a_loop_whose_steps_are_known(tmp_path, count, goes_on, si
     loaded = tn.load(path)
     got = loaded.compile()(np.float32(3))[0]
     np.testing.assert_array_equal(got, 3 + np.arange(size, dtype="f"))
+
+
+SCANNED = """
+g (float[L, B] x, float[B] h, float[K, B] old) => (float[B] end, float[L, B] ys, float[M, B] all) {
+  end, ys = Scan <num_scan_inputs = 1, body = step (float[P] s, float[P] e)
+      => (float[P] next, float[P] y) { next = Add(s, e) y = Neg(next) }> (h, x)
+  all = Concat <axis = 0> (old, ys)
+}"""
+LOOPED = """
+g (int64 n, float[A, B] x, float[K, A, B] old)
+  => (float[A, B] end, float[L, A, B] ys, float[M, A, B] all) {
+  go = Constant <value = bool {1}> ()
+  end, ys = Loop <body = step (int64 i, bool c, float[P, Q] s)
+      => (bool more, float[P, Q] next, float[P, Q] y) {
+          next = Mul(s, x) y = Neg(next) more = Identity(c) }> (n, go, x)
+  all = Concat <axis = 0> (old, ys)
+}"""
+
+
+@pytest.mark.parametrize("backend", ["onednn", "reference"])
+@pytest.mark.parametrize("looped", [False, True])
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_what_no_step_gives_has_the_sizes_that_a_step_would_give(tmp_path, backend, looped, steps):
+    text = LOOPED if looped else SCANNED
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]>{text}')
+    onnx.save(model, tmp_path / "m.onnx")
+    shape = (2, 3) if looped else (3,)
+    start, old = np.full(shape, 2, "f"), np.ones((4, *shape), "f")
+    x = np.arange(steps * 3, dtype="f").reshape(steps, 3)
+    feeds = {"n": np.array(steps), "x": start} if looped else {"x": x, "h": start}
+    kept = [start]
+    for step in range(steps):
+        kept.append(kept[-1] * start if looped else kept[-1] + x[step])
+    ys = -np.array(kept[1:], "f").reshape(steps, *shape)
+    plan = tn.load(str(tmp_path / "m.onnx")).compile(backend=backend)
+    for got, wanted in zip(
+        plan.run(feeds | {"old": old}), [kept[-1], ys, np.concatenate([old, ys])]
+    ):
+        np.testing.assert_array_equal(got, wanted, strict=True)

@@ -219,3 +219,23 @@ def test_what_an_equation_sums_alone_stays(tmp_path: Path, equation: str) -> Non
         return
     report = check(model, random(4, STEPS, WIDE, seed=7))
     assert [one["layer"] for one in report["groups"]] == ["embed"]
+
+
+def test_a_weight_without_rows_keeps_nothing_from_going(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "w1"], ["h"], "first"),
+        helper.make_node("Slice", ["h", "none", "none", "one"], ["e"]),
+        helper.make_node("MatMul", ["e", "empty"], ["z"], "nothing"),
+        helper.make_node("MatMul", ["h", "w2"], ["m"], "second"),
+        helper.make_node("Add", ["m", "z"], ["y"]),
+    ]
+    given = [
+        constant("w1", random(8, UNITS)),
+        constant("w2", random(UNITS, 4, seed=2)),
+        constant("empty", np.zeros((0, 4), "f")),
+        constant("none", np.array([0])),
+        constant("one", np.array([1])),
+    ]
+    model = ran(tmp_path, model_of(nodes, [info("x", ["n", 8])], ["y"], given))
+
+    check(model, random(3, 8, seed=3))

@@ -6,6 +6,7 @@
 #include "tenon/role/op.h"
 
 #include "network_builder.hpp"
+#include "stored.hpp"
 
 namespace tenon::fuzz {
 namespace {
@@ -123,8 +124,11 @@ class RowGraph {
       return edit_.input("x" + std::to_string(n_inputs_++), type);
     TN_TRY(tensor, filled(recipe_.ctx, type, random_));
     TN_TRY(constant, edit_.constant(tensor));
-    return recipe_.quantize && is_computed ? quantized(edit_, constant, random_)
-                                           : Result<Value>(constant);
+    if (recipe_.quantize && is_computed) return quantized(edit_, constant, random_);
+    if (type.dtype != TN_F32 || type.elements() == 0 || !random_.one_in(3)) return constant;
+    constexpr uint32_t kTypes[] = {TN_I8, TN_U8, TN_I32};
+    TN_TRY(kept, stored(edit_, constant, kTypes[random_.below(3)], random_));
+    return kept.value;
   }
 
   // Numbers of [-2, 2] instead of any, none of them NaN: what samples allow.

@@ -6,6 +6,8 @@
 
 #include "tenon/role/op.h"
 
+#include "stored.hpp"
+
 namespace tenon::fuzz {
 namespace {
 
@@ -18,12 +20,13 @@ class Quantizer {
     TN_TRY(activations, rounded(node.input(0)));
     TN_CHECK(edit_.set_input(node, 0, activations.value));
     if (!node.input(1)) return {};
-    TN_TRY(weights,
-           has_constant && !random_.one_in(4) ? stored(node.input(1)) : rounded(node.input(1)));
+    TN_TRY(weights, has_constant && !random_.one_in(4)
+                        ? stored(edit_, node.input(1), TN_I8, random_)
+                        : stored_of(rounded(node.input(1))));
     TN_CHECK(edit_.set_input(node, 1, weights.value));
     const bool has_bias = node.n_inputs() > 2 && node.input(2) && node.input(2).is_constant();
     if (!has_bias || weights.scales.size() != 1 || random_.one_in(2)) return {};
-    TN_TRY(bias, bias_of(node.input(2), activations.scales[0] * weights.scales[0]));
+    TN_TRY(bias, bias_of(node.input(2), activations.scale * weights.scales[0]));
     return edit_.set_input(node, 2, bias);
   }
 
@@ -37,9 +40,14 @@ class Quantizer {
  private:
   struct Rounded {
     Value value;
-    std::vector<float> scales;
-    Node quantizes = {};
+    float scale;
+    Node quantizes;
   };
+
+  static Result<Stored> stored_of(Result<Rounded> by_nodes) {
+    if (!by_nodes.ok()) return std::move(by_nodes).status();
+    return Stored{by_nodes->value, {by_nodes->scale}};
+  }
 
   // By nodes, with one scale.
   Result<Rounded> rounded(Value value) {
@@ -52,37 +60,7 @@ class Quantizer {
                            : edit_.constant<int8_t>(TN_I8, {}, {static_cast<int8_t>(zero)}));
     TN_TRY(integers, edit_.op("QuantizeLinear", {value, factor, zero_point}));
     TN_TRY(back, edit_.op("DequantizeLinear", {integers, factor, zero_point}));
-    return Rounded{back, {scale}, integers.producer()};
-  }
-
-  // Integers that are constants, with a scale for all or for each of the first or last axis.
-  Result<Rounded> stored(Value weights) {
-    const Type type = weights.type();
-    const size_t axis = random_.one_in(2) ? 0 : type.rank() - 1;
-    const bool is_by_channel = random_.one_in(2) && type.rank() > 1;
-    const int64_t n_scales = is_by_channel ? type.dims[axis] : 1;
-    int64_t inner = 1;
-    for (size_t i = axis + 1; i < type.rank(); ++i)
-      inner *= type.dims[i];
-    const Tensor numbers = weights.constant();
-    std::vector<float> scales(static_cast<size_t>(n_scales), 1e-6f);
-    auto scale_at = [&](int64_t i) -> float& {
-      return scales[static_cast<size_t>(is_by_channel ? i / inner % n_scales : 0)];
-    };
-    const float* from = numbers.data<float>();
-    for (int64_t i = 0; i < type.elements(); ++i)
-      scale_at(i) = std::max(scale_at(i), std::fabs(from[i]) / 127);
-    std::vector<int8_t> integers;
-    for (int64_t i = 0; i < type.elements(); ++i)
-      integers.push_back(static_cast<int8_t>(std::lround(from[i] / scale_at(i))));
-    TN_TRY(stored, edit_.constant<int8_t>(TN_I8, type.dims, integers));
-    TN_TRY(factors,
-           edit_.constant<float>(
-               TN_F32, is_by_channel ? std::vector<int64_t>{n_scales} : std::vector<int64_t>{},
-               scales));
-    TN_TRY(back, edit_.op("DequantizeLinear", {stored, factors},
-                          {{"axis", static_cast<int64_t>(is_by_channel ? axis : 0)}}));
-    return Rounded{back, scales};
+    return Rounded{back, scale, integers.producer()};
   }
 
   Result<Value> bias_of(Value bias, float scale) {

@@ -20,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 
 class CapiModel : public testing::Test {
@@ -93,7 +94,12 @@ TEST_F(CapiModel, SaysWhyAFileCannotBeRead) {
               HasSubstr("a.vec: expected 'vector N' (component vector.reader)"));
   EXPECT_THAT(load(file("a.xyz", "matrix")).text(), HasSubstr("expected a name with .vec"));
   EXPECT_THAT(load(file("a.vec", "vector 3"), R"({"format": "vektor"})").text(),
-              HasSubstr("did you mean 'vector'?"));
+              AllOf(HasSubstr("expected one of com.acme.apart, vector, got 'vektor'"),
+                    HasSubstr("did you mean 'vector'?")));
+  EXPECT_THAT(load(file("a.vec", "vector 3"), R"({"format": "com"})").text(),
+              HasSubstr("got 'com'"));
+  EXPECT_EQ(load(file("a.vec", "vector 3"), R"({"format": "com.acme.apart"})").text(), "");
+  service<tn_host_graph>("tenon.host.graph/1")->release(std::exchange(graph_, nullptr));
   EXPECT_THAT(load(file("a.vec", "vector 3"), "[]").text(), HasSubstr("expected a JSON object"));
   EXPECT_FALSE(load((folder_ / "absent.vec").string()).ok());
 }

@@ -34,6 +34,29 @@ TEST_F(EditTest, SeesItsOwnChangesWhileTheGraphStaysAsItWas) {
   EXPECT_EQ(print(graph_), before);
 }
 
+TEST_F(EditTest, TensorsThatAreNotDenseAreCopied) {
+  int64_t numbers[] = {1, 2, 3, 4}, shape[] = {2, 2}, strides[] = {1, 2};
+  DLManagedTensorVersioned managed{};
+  managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+  managed.dl_tensor = {numbers, {kDLCPU, 0}, 2, dl_type(TN_I64), shape, strides, 0};
+  Ref<tn_tensor> given = *import_tensor(ctx(), &managed);
+  begin();
+
+  tn_value_id c = 0;
+  EXPECT_EQ(text_of(edits.add_constant(edit_, str("c"), given.get(), &c)), "");
+  tn_any any{TN_ANY_TENSOR, 0, 1, {.p = given.get()}};
+  EXPECT_EQ(text_of(edits.set_note(edit_, c, str("acme.note"), any)), "");
+
+  tn_any note{};
+  EXPECT_EQ(text_of(graphs.note(now(), c, str("acme.note"), &note)), "");
+  for (const void* kept : {static_cast<const void*>(graphs.constant(now(), c)), note.v.p}) {
+    const auto& tensor = *static_cast<const tn_tensor*>(kept);
+    const auto* elements = reinterpret_cast<const int64_t*>(tensor.data());
+    EXPECT_TRUE(tensor.dense);
+    EXPECT_EQ(std::vector<int64_t>(elements, elements + 4), (std::vector<int64_t>{1, 3, 2, 4}));
+  }
+}
+
 TEST_F(EditTest, RefusesASecondEdit) {
   begin();
   tn_edit* second = nullptr;

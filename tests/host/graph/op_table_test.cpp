@@ -30,6 +30,8 @@ TEST_F(OpTableTest, ABadColumnIsRefusedWithItsNameAndPlace) {
               HasSubstr("operator Odd: recompute: column 1: "));
   EXPECT_EQ(refusal(row(&tn_op::coupling, "concat axis=along")),
             "operator Odd: coupling: column 13: expected an attribute of the row, got 'along'");
+  EXPECT_EQ(refusal(op_row("Odd", 0, "", "x + x")),
+            "operator Odd: expr: expected the trait TN_OP_POINTWISE beside it");
   EXPECT_EQ(session_.ops->find("", "Odd"), nullptr);
 }
 

@@ -53,6 +53,39 @@ TEST_F(VerifierTest, V3Arity) {
             std::string::npos);
 }
 
+TEST_F(VerifierTest, RowsOfTheVersionThatTheGraphImportsCount) {
+  tn_op one = op_row("Odd", 0, "a -> a", "", R"([{"name": "old", "type": "int"}])");
+  tn_op two = op_row("Odd", 0, "a, a -> a", "", R"([{"name": "new", "type": "float"}])");
+  one.domain = two.domain = str("acme");
+  one.since_version = 2;
+  two.since_version = 5;
+  add_row(one);
+  add_row(two);
+  begin();
+  EXPECT_EQ(text_of(edits.set_note(edit_, 0, str("opset.acme"), any_i64(3))), "");
+  tn_value_id x = input("x", TypeOf(TN_F32, {2}));
+  tn_str name = str("old");
+  tn_any value = any_i64(1);
+  tn_node_desc desc{};
+  desc.struct_size = sizeof desc;
+  desc.domain = str("acme");
+  desc.type = str("Odd");
+  desc.inputs = &x;
+  desc.n_inputs = desc.n_outputs = desc.n_attrs = 1;
+  desc.attr_names = &name;
+  desc.attr_values = &value;
+  tn_value_id y = 0;
+  EXPECT_EQ(text_of(edits.add_node(edit_, &desc, nullptr, &y)), "");
+  output("y", y);
+  EXPECT_EQ(commit(), "");
+  EXPECT_EQ(text_of(graphs.verify(graph_)), "");
+
+  begin();
+  EXPECT_EQ(text_of(edits.set_note(edit_, 0, str("opset.acme"), any_i64(1))), "");
+  EXPECT_EQ(session_.ops->why_none(*now()->tables, "acme", "Odd"),
+            "; the model imports acme 1, rows begin at 2");
+}
+
 TEST_F(VerifierTest, V3OutputsAreAsManyAsTheRowGives) {
   build_mlp();
   auto outputs = [&](size_t n) {

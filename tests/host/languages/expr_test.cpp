@@ -306,9 +306,9 @@ TEST(Expr, PrintsAnUnsignedNegationThatReadsBack) {
 
 TEST(Expr, RefusesConstantsOutsideTheIntegerType) {
   EXPECT_EQ(printed("x*0.5", binding({true}, kInt8)),
-            "column 3: expected a constant of the integer type, 8 bits signed, got 0.500000");
+            "column 3: expected a constant of the integer type, 8 bits signed, got 0.5");
   EXPECT_EQ(printed("x + 300", binding({true}, kUint8)),
-            "column 5: expected a constant of the integer type, 8 bits unsigned, got 300.000000");
+            "column 5: expected a constant of the integer type, 8 bits unsigned, got 300");
   EXPECT_EQ(printed("max(x, -128)", binding({true}, kInt8)), "max(x, -128)");
   EXPECT_EQ(printed("exp(x)", binding({true}, kInt8)),
             "column 1: expected a function of integers, got 'exp'");

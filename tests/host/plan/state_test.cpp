@@ -205,6 +205,64 @@ TEST_F(PlanState, StaysWhileOneOfThePlansThatHaveItDoes) {
   EXPECT_THAT(get(second, "count"), ElementsAre(2, 4));
 }
 
+TEST_F(PlanState, IsReadIntoDenseCpuMemory) {
+  tn_plan* plan = compile(kCounter);
+  float memory[] = {0, 7, 0, 7};
+  int64_t shape[] = {2}, strides[] = {2};
+  DLTensor apart{memory, {kDLCPU, 0}, 1, {kDLFloat, 32, 1}, shape, strides, 0}, elsewhere = apart;
+  elsewhere.device = {kDLCUDA, 0};
+  elsewhere.strides = nullptr;
+  for (int runs : {0, 1}) {  // the host keeps it, then the backend
+    for (DLTensor* out : {&apart, &elsewhere})
+      EXPECT_THAT(text_of(Status(services.eval->state_get(plan, str("count"), out))),
+                  HasSubstr("state count: expected dense CPU memory"));
+    float given[] = {1, 9, 2, 9};
+    DLTensor value = apart;
+    value.data = given;
+    EXPECT_EQ(text_of(Status(services.eval->state_set(plan, str("count"), &value))), "");
+    EXPECT_THAT(get(plan, "count"), ElementsAre(1, 2)) << runs;
+    ASSERT_EQ(run(plan, {0, 0}), "");
+  }
+  EXPECT_THAT(memory, ElementsAre(0, 7, 0, 7));
+}
+
+// What a program gives for a result lies as it was asked for.
+TEST_F(PlanState, ResultsOfOtherStridesOrDevicesAreRefused) {
+  tn_plan* plan = compile(R"(graph {
+  input %x: f32[2]
+  %y: f32[2] = Neg(%x) @neg
+  output y = %y
+  output x = %x
+})");
+  Tensor input = two({1, 2});
+  DLTensor view = input.dl();
+  const DLTensor* inputs[] = {&view};
+  struct Given {
+    uint64_t wrong;  // the result
+    bool is_elsewhere;
+    float memory[8] = {};
+    int64_t shape[1] = {2}, strides[1] = {2};
+  };
+  tn_outputs outputs{nullptr, [](void* self, uint64_t i, const DLTensor* proto, DLTensor* out) {
+                       auto& given = *static_cast<Given*>(self);
+                       *out = *proto;
+                       out->data = given.memory + 4 * i;
+                       out->shape = given.shape;
+                       out->strides = nullptr;
+                       if (i == given.wrong && given.is_elsewhere) out->device = {kDLCUDA, 0};
+                       if (i == given.wrong && !given.is_elsewhere) out->strides = given.strides;
+                       return static_cast<tn_status*>(nullptr);
+                     }};
+  for (uint64_t wrong : {0, 1})
+    for (bool is_elsewhere : {false, true}) {
+      Given given{wrong, is_elsewhere};
+      outputs.ctx = &given;
+      Status failed(tenon_run(plan, inputs, 1, &outputs, nullptr));
+      EXPECT_EQ(failed.code(), TN_FAILED_PRECONDITION);
+      EXPECT_THAT(text_of(failed), HasSubstr(is_elsewhere ? "got 2 id 0" : "got other strides"));
+    }
+}
+
 TEST_F(PlanState, OfAPlanThatCouldNotStandBesideAnotherIsNotThere) {
   tn_plan* first = compile(kCounter);
   std::string wide(kDoubler);  // `runs`, which is new, is right; `count` is not

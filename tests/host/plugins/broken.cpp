@@ -19,13 +19,18 @@ namespace {
 constexpr std::string_view kWay = TENON_TEST_WAY;
 
 #define DESCRIBED_ID "broken." TENON_TEST_WAY
+#ifndef TENON_TEST_ROLE
+#define TENON_TEST_ROLE "tenon.pass/1"
+#endif
+#ifndef TENON_TEST_COMPONENT
+#define TENON_TEST_COMPONENT DESCRIBED_ID
+#endif
 __attribute__((section(".tenon.plugin"), used)) const char kDescription[] =
     "TENON-PLUGIN-1\0" DESCRIBED_ID
     "\0"
     "0.1\0"
     "\0\0\0\0"
-    "TENON-COMPONENT-1\0"
-    "tenon.pass/1\0" DESCRIBED_ID
+    "TENON-COMPONENT-1\0" TENON_TEST_ROLE "\0" TENON_TEST_COMPONENT
     "\0"
     "0.1\0"
     "breaks\0";
@@ -71,8 +76,8 @@ const bool kAlive = [] {
 
 const tn_component kComponent{sizeof(tn_component),
                               kWay == "draft" ? TN_COMP_DRAFT : 0,
-                              text("tenon.pass/1"),
-                              kWay == "lies" ? text("something.else") : text(DESCRIBED_ID),
+                              text(TENON_TEST_ROLE),
+                              kWay == "lies" ? text("something.else") : text(TENON_TEST_COMPONENT),
                               text("0.1"),
                               text("breaks"),
                               {}};

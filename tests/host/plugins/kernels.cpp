@@ -40,6 +40,17 @@ Result<std::vector<Value>> in_pieces(EditView edit, Node node) {
   return std::vector<Value>{sum};
 }
 
+// Always both, however many the node has; its row says nothing of their number.
+Status two_outputs(const Call& call) {
+  TN_CHECK(fill(call, TN_F32, {call.shape(0).begin(), call.shape(0).end()}));
+  return call.out(1, TN_F32, call.shape(0)).status();
+}
+Status like_the_input(EditView edit, Node node) {
+  for (uint64_t i = 0; i < node.n_outputs(); ++i)
+    TN_CHECK(edit.set_type(node.output(i), node.input(0).type()));
+  return {};
+}
+
 // Counts its calls in the state that all rows of this plugin share.
 struct Calls {
   std::atomic<int> n = 0;
@@ -69,6 +80,10 @@ constexpr tn_op kNotThis = tenon::op_row({.type = "NotThis",
                                           .axes = "s.. -> s..",
                                           .decompose = tenon::decompose<in_pieces>,
                                           .ref = tenon::ref<not_this>});
+constexpr tn_op kTwoOutputs = tenon::op_row({.type = "TwoOutputs",
+                                             .domain = "test.kernels",
+                                             .shape = tenon::shape<like_the_input>,
+                                             .ref = tenon::ref<two_outputs>});
 constexpr tn_op kCounted = tenon::op_row({.type = "Counted",
                                           .domain = "test.kernels",
                                           .axes = "s.. -> s..",
@@ -77,4 +92,4 @@ constexpr tn_op kCounted = tenon::op_row({.type = "Counted",
 
 }  // namespace
 
-TENON_OPS(kernels, &kWrongShape, &kWrongType, &kNoOutput, &kNotThis, &kCounted)
+TENON_OPS(kernels, &kWrongShape, &kWrongType, &kNoOutput, &kNotThis, &kTwoOutputs, &kCounted)

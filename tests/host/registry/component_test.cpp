@@ -62,6 +62,25 @@ TEST_F(Component, GivesTheTableOfItsRole) {
   service_->release(made);
 }
 
+TEST_F(Component, IsLentWithAWholeTableOfAKnownRole) {
+  tn_pass table{sizeof table, 1, nullptr};
+  tn_component_ref* lent = nullptr;
+  auto refusal = [&](std::string_view role) {
+    return Status(service_->lend(ctx(), str(role), str("mine"), &table, nullptr, nullptr, &lent))
+        .text();
+  };
+  EXPECT_THAT(refusal("tenon.pass/1"), HasSubstr("table tenon.pass/1: function run is NULL"));
+  table.run = [](void*, tn_graph*, const tn_cancel*, const tn_sink*) -> tn_status* {
+    return nullptr;
+  };
+  EXPECT_THAT(refusal("tenon.pass/2"), HasSubstr("tenon.pass/1 is the one it has"));
+  table.struct_size = 8;
+  EXPECT_THAT(refusal("tenon.pass/1"), HasSubstr("function run is NULL or beyond"));
+  table.struct_size = sizeof table;
+  EXPECT_EQ(refusal("tenon.pass/1"), "");
+  service_->release(lent);
+}
+
 TEST_F(Component, IsCountedUntilItIsReleased) {
   tn_component_ref* made = nullptr;
   ASSERT_TRUE(create("broken.fine", &made).ok());

@@ -15,6 +15,7 @@
 #include "folders.hpp"
 #include "graph/op_table.hpp"
 #include "registry/registry.hpp"
+#include "services/log.hpp"
 #include "services/session.hpp"
 
 namespace tenon::host {
@@ -78,6 +79,51 @@ TEST_F(Loader, LoadsByTheIdOfAComponent) {
 
   ASSERT_TRUE(found.ok()) << found.status().text();
   EXPECT_EQ(view(found->component->id), "broken.fine");
+}
+
+TEST_F(Loader, SaysWhichRoleItDoesNotHave) {
+  const std::string why = "this host has no role tenon.pass/2; tenon.pass/1 is the one it has";
+  Session session = open(kPlugins / "broken");
+
+  EXPECT_TRUE(session.registry->load("broken.newer_role").ok());  // its other components may do
+  EXPECT_THAT(session.registry->find("tenon.pass/1", "broken.newer_role").status().text(),
+              HasSubstr(why));
+  EXPECT_THAT(session.registry->find("tenon.pass/2", "broken.none").status().text(),
+              HasSubstr("not found"));
+  EXPECT_THAT(session.registry->doctor(), HasSubstr("component broken.newer_role: " + why));
+  EXPECT_THAT(session.registry->list_plugins(), HasSubstr(why));
+  EXPECT_THAT(why_no_role("tenon.schedul/1"), HasSubstr("did you mean 'tenon.schedule/1'"));
+  EXPECT_EQ(why_no_role("com.acme.thing/1"), "");
+}
+
+TEST_F(Loader, SaysWhichComponentStandsInForAnothers) {
+  for (const char* way : {"rival", "fine"}) {
+    fs::create_directories(folder_ / way);
+    fs::copy(broken(way), folder_ / way / cat(way, ".so"));
+  }
+  Session session({{(folder_ / "rival").string(), (folder_ / "fine").string()}, false, false});
+  std::string logged;
+  session.log->on_log(
+      [](void* arg, uint32_t level, tn_str, tn_str message) {
+        if (level == TN_LOG_WARNING) static_cast<std::string*>(arg)->append(view(message));
+      },
+      &logged);
+
+  EXPECT_TRUE(session.registry->find("tenon.pass/1", "broken.fine").ok());
+
+  EXPECT_THAT(logged, HasSubstr("plugin broken.rival: component broken.fine of role tenon.pass/1 "
+                                "is used in place of that of plugin broken.fine"));
+  json places = json::parse(session.registry->doctor())["places"];
+  EXPECT_THAT(places[0]["files"][0]["remarks"].dump(), HasSubstr("is used in place of"));
+  EXPECT_THAT(places[1]["files"][0]["remarks"].dump(), HasSubstr("comes first"));
+}
+
+TEST_F(Loader, AnEmptyNameIsNoPlugin) {
+  Session session = open(kPlugins / "broken");
+  std::ofstream(folder_ / "text.so") << "not a library";
+  (void)session.registry->load((folder_ / "text.so").string());
+
+  EXPECT_THAT(session.registry->load("").text(), HasSubstr("expected a path or an id, got ''"));
 }
 
 TEST_F(Loader, RefusesAnotherAbi) {

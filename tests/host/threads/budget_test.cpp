@@ -75,6 +75,12 @@ TEST_F(Budget, IgnoresWhatIsNoQuota) {
   EXPECT_TRUE(std::isinf(quota_cpus(files())));
 }
 
+TEST_F(Budget, TakesAPathWithoutSlashes) {
+  write("cgroup", "0::part\n");
+  write("fs/cpu.max", "50000 100000\n");
+  EXPECT_DOUBLE_EQ(quota_cpus(files()), 0.5);
+}
+
 TEST_F(Budget, IsOneOnOneCpu) {
   int budget = 0;
   std::thread([&budget, this] {  // the mask is the thread's own

@@ -151,6 +151,24 @@ class VmapConformance : public RowSamples {
   }
 };
 
+TEST_F(VmapConformance, OperandsWithoutTheBatchTakeNoPartInIt) {
+  std::string rows = cat(kTestPluginFolder, "/vmap/batched.so");
+  ASSERT_EQ(text_of(Status(tenon_plugin_load(session_, str(rows)))), "");
+  OwnedGraph f = parse(R"(graph {
+    input %x: f32[2, 2]
+    constant %a: f32[2, 3] = [1, 2, 3, 4, 5, 6]
+    constant %b: f32[2, 3] = [6, 5, 4, 3, 2, 1]
+    %y: f32[2, 3] = batched:TwoProducts(%x, %a, %b) @y
+    output y = %y
+  })");
+  std::string loops;
+
+  EXPECT_TRUE(check(f, SIZE_MAX, loops));
+  EXPECT_EQ(loops, "");
+  OwnedGraph v = applied(f, "autodiff.vmap", {{"axis_size", 3}});
+  EXPECT_EQ(v.view().outputs()[0].type().dims, (std::vector<int64_t>{3, 2, 3}));
+}
+
 // Their results depend on more than one example, on data, or on bodies.
 bool has_no_batch(std::string_view type) {
   constexpr std::string_view kNone[] = {"NonZero", "Compress", "Unique", "NonMaxSuppression",

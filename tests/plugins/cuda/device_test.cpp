@@ -118,7 +118,7 @@ TEST_F(OnDevice, LeavesProductsToAnotherWithoutCublaslt) {
   EXPECT_NE(why.find("a product needs cuBLASLt"), std::string::npos) << why;
 }
 
-TEST_F(OnDevice, RunsAttentionAndNormalisation) {
+TEST_F(OnDevice, RunsAttentionAndNormalization) {
   agree(R"(graph {
   input %q: f32[2, 4, 16, 8]
   input %k: f32[2, 4, 16, 8]

@@ -69,7 +69,7 @@ TEST_F(Kernels, ReduceFewByWarpsManyInPieces) {
   }
 }
 
-TEST_F(Kernels, NormaliseRowsOfEveryLength) {
+TEST_F(Kernels, NormalizeRowsOfEveryLength) {
   for (const char* cols : {"4", "7", "128", "130", "384", "516", "1023", "1024", "1030"}) {
     SCOPED_TRACE(cols);
     Plan plan = plan_of(replaced(R"(graph {
@@ -99,7 +99,7 @@ TEST_F(Kernels, NormaliseRowsOfEveryLength) {
 }
 
 // Statistics lose no digits where a channel lies far from zero.
-TEST_F(Kernels, NormaliseABatchFarFromZero) {
+TEST_F(Kernels, NormalizeABatchFarFromZero) {
   for (std::string shape :
        {"6, 3, 5, 5", "6, 8, 5, 5", "150, 3", "150, 4", "150, 40", "4000, 96"}) {
     SCOPED_TRACE(shape);

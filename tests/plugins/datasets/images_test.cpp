@@ -66,7 +66,7 @@ TEST_F(Images, IsForFoldersWithAndWithoutTheirSlash) {
   }
 }
 
-TEST_F(Images, ResizesCropsAndNormalisesAsDeclared) {
+TEST_F(Images, ResizesCropsAndNormalizesAsDeclared) {
   write("set/a.bmp", bmp(8, 4, 100, 150, 200));
   Component data = open("datasets.images", options({{"resize", 2},
                                                     {"crop", {2, 3}},

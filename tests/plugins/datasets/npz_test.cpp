@@ -97,6 +97,10 @@ TEST_F(Npz, RefusesWhatItCannotRead) {
               HasSubstr("field y has 1 samples, field x has 3"));
   EXPECT_THAT(refused(zip({{"x.npy", npy("'<f4'", "(99999999999, 99999999999)", "")}})),
               HasSubstr("overflows"));
+  for (bool fortran : {false, true}) {
+    std::string empty = npy("'<f4'", "(0, 4611686018427387904, 8)", "", fortran);
+    EXPECT_THAT(refused(zip({{"x.npy", empty}})), HasSubstr("overflows"));
+  }
   EXPECT_THAT(refused("hello"), HasSubstr("neither a zip (npz) nor an npy file"));
   EXPECT_THAT(refused(""), HasSubstr("neither"));
 }

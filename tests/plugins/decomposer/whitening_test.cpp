@@ -116,7 +116,7 @@ TEST_F(Budget, IsSpentWhereTheSpectrumNeedsIt) {
 TEST_F(Budget, ThatNoRanksMeetSaysTheNearest) {
   EXPECT_THAT(
       apply("decomposer.svd", {{"budget", 0.3}, {"only", "fc1"}, {"max_ratio", 2}}),
-      HasSubstr("option budget: expected a share of the FLOPs that ranks can meet, got 0.300000, "
+      HasSubstr("option budget: expected a share of the FLOPs that ranks can meet, got 0.3, "
                 "the nearest is 0.525"));
 }
 

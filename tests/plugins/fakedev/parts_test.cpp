@@ -232,6 +232,30 @@ TEST_F(Parts, AProfileNamesTheDeviceAndItsTime) {
   eval_->release(plan);
 }
 
+TEST_F(Parts, AProfileIsTakenFromTwoThreadsAtOnce) {
+  tn_plan* plan = compile(placed(kMlp, " in \"cpu\""), kOnDevice);
+  Array x({2, 3}, 1), w({3, 2}, 1);
+  const DLTensor* in[] = {&x.dl, &w.dl};
+  auto profile = [&](std::string& wrong) {
+    for (int i = 0; i < 200 && wrong.empty(); ++i) {
+      std::string text;
+      tn_sink sink = into(&text);
+      wrong = take_text(eval_->profile(plan, in, 2, &sink));
+      for (const char* name : {"\"name\":\"matmul\"", "\"name\":\"relu\""})
+        if (text.find(name) == std::string::npos) wrong += text;
+    }
+  };
+  std::string here, there;
+
+  std::thread other(profile, std::ref(there));
+  profile(here);
+  other.join();
+
+  EXPECT_EQ(here, "");
+  EXPECT_EQ(there, "");
+  eval_->release(plan);
+}
+
 TEST_F(Parts, AStopRequestReachesTheDevice) {
   tn_plan* plan = compile(placed(kMlp, ""), kOnDevice);
   Array x({2, 3}, 1), w({3, 2}, 1);

@@ -96,7 +96,7 @@ TEST_F(AttentionSteps, CodesAreMadePartByPart) {
                544, 4, 0.0201);
 }
 
-TEST_F(AttentionSteps, ScoresOfCodes) {
+TEST_F(AttentionSteps, ScoresOfQuantizedValues) {
   // As a quantizer leaves them: quantized values again behind Reshape and Transpose, unsigned on
   // both sides. Without VNNI they are numbers again, and the kernel takes them.
   EXPECT_EQ(count("(in parts)", R"(input %xq: f32[6, 128, 64]

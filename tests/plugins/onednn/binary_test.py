@@ -89,7 +89,7 @@ def test_convolutions(tmp_path, shape, columns, kernel, stride, pad, step):
     other = rng.uniform(-1, 1, expected.shape).astype("f")
     nodes = [
         *sign_nodes(),
-        helper.make_node("DequantizeLinear", ["codes", "scale"], ["w"], axis=0),
+        helper.make_node("DequantizeLinear", ["quantized", "scale"], ["w"], axis=0),
         helper.make_node(
             "Conv", ["s", "w", "b"], ["c"], pads=[pad] * 4, strides=[stride] * 2,
             dilations=[step] * 2,
@@ -97,7 +97,7 @@ def test_convolutions(tmp_path, shape, columns, kernel, stride, pad, step):
         helper.make_node("Relu", ["c"], ["r"]),
         helper.make_node("Add", ["r", "other"], ["y"]),
     ]  # fmt: skip
-    constants = {"t": t, "codes": w, "scale": scale, "b": bias}
+    constants = {"t": t, "quantized": w, "scale": scale, "b": bias}
 
     (y,), kernels = run(tmp_path, nodes, {"x": x, "other": other}, constants)
 
@@ -124,10 +124,10 @@ def test_products(tmp_path, rows, form):
     else:
         back = [
             helper.make_node(
-                "DequantizeLinear", ["codes", "scale"], ["w"], axis=0 if transposed else 1
+                "DequantizeLinear", ["quantized", "scale"], ["w"], axis=0 if transposed else 1
             )
         ]
-        constants.update(codes=np.ascontiguousarray(w.T) if transposed else w, scale=scale)
+        constants.update(quantized=np.ascontiguousarray(w.T) if transposed else w, scale=scale)
     product = (
         [helper.make_node("Gemm", ["s", "w", "b"], ["y"], transB=int(transposed))]
         if form in ("Gemm", "transB")

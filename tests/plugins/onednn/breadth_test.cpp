@@ -146,6 +146,22 @@ constexpr Case kCases[] = {
   %y: f32[2, 1, 7, 8] = Resize(%x, %n, %f, %t) {mode = "nearest",
     coordinate_transformation_mode = "align_corners", nearest_mode = "ceil"} @n33
   output y = %y)"},
+    {"NearestResizeToFewPixels", R"(input %x: f32[1, 1, 256, 256]
+  constant %n: f32[0] = []
+  constant %f: f32[0] = []
+  constant %t: i64[4] = [1, 1, 4, 3]
+  %y: f32[1, 1, 4, 3] = Resize(%x, %n, %f, %t) {mode = "nearest",
+    coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"} @n
+  output y = %y)"},
+    {"SmoothResizeToFewPixels", R"(input %x: f32[1, 2, 300, 200]
+  constant %n: f32[0] = []
+  constant %f: f32[4] = [1, 1, 0.005, 0.0101]
+  constant %t: i64[2] = [2, 3]
+  %y: f32[1, 2, 1, 2] = Resize(%x, %n, %f) {mode = "linear", antialias = 1} @y
+  %z: f32[1, 2, 2, 1] = Resize(%x, %n, %n, %t) {mode = "cubic", antialias = 1, axes = ints [2, 3],
+    keep_aspect_ratio_policy = "not_larger"} @z
+  output y = %y
+  output z = %z)"},
     {"GroupsOfChannels", R"(input %x: f32[2, 6, 5, 3]
   input %s: f32[6]
   input %b: f32[6]

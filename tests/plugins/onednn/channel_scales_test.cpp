@@ -8,7 +8,7 @@
 namespace tenon::test {
 namespace {
 
-std::string codes(int count, uint32_t seed) {
+std::string integers(int count, uint32_t seed) {
   constexpr const char* kDigits = "0123456789abcdef";
   std::mt19937 random(seed);
   std::string text = "x'";
@@ -48,7 +48,8 @@ std::string graph_of(const Case& c) {
   constant %z: u8[] = [120]
   constant %ys: f32[] = [0.25]
   constant %w1: i8[32, 8, 1, 1] = )" +
-         codes(kChannels * 8, 1) + "  constant %w2: i8[32, 1, 3, 3] = " + codes(kChannels * 9, 2) +
+         integers(kChannels * 8, 1) +
+         "  constant %w2: i8[32, 1, 3, 3] = " + integers(kChannels * 9, 2) +
          "  constant %s1: f32[] = [0.0078125]\n  constant %s2: f32[32] = " + scales(1) +
          "  constant %as: f32[32] = " + scales(0) +
          "  constant %az: " + (c.type == "u8" ? "u8" : "i8") + "[32] = " + zeros + "'\n" + R"(

@@ -78,9 +78,9 @@ TEST(Choice, FollowsWhatIsAskedFor) {
   b.graph.finish();
   WeightStore store;
 
-  const Executable exe(b.graph, {.winograd = WinogradUse::kAll, .threads = 1}, store);
+  const Executable exe(b.graph, {.winograd = Use::kAll, .threads = 1}, store);
 
-  const Executable plain(b.graph, {.winograd = WinogradUse::kOff, .threads = 1}, store);
+  const Executable plain(b.graph, {.winograd = Use::kOff, .threads = 1}, store);
 
   EXPECT_EQ(why(choice_of(plain, "Conv"), "winograd"), "winograd=off");
   const Choice choice = choice_of(exe, "Conv");

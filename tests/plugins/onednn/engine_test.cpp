@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compiler's results against plain loops, on graphs that make it fuse, quantise and re-lay.
+// The compiler's results against plain loops, on graphs that make it fuse, quantize and re-lay.
 
 #include <algorithm>
 #include <cmath>
@@ -267,7 +267,7 @@ TEST(Engine, ConcatenatesChannelsLast) {
 }
 
 // Quantized values of one scale move, others get new ones: rows of both in one step.
-TEST(Engine, ConcatenatesCodesOfDifferentScales) {
+TEST(Engine, ConcatenatesQuantizedValuesOfDifferentScales) {
   GraphBuilder b(11, true);
   int x = b.stored(b.input("x", {1, 8, 6, 5}), 0.02F, 128);
   int left = b.stored(b.conv(x, 16, 3, 1), 0.02F, 120);
@@ -281,7 +281,7 @@ TEST(Engine, ConcatenatesCodesOfDifferentScales) {
   EXPECT_TRUE(has_kernel(outcome, "tenon:concat"));
 }
 
-TEST(Engine, PoolsCodesInTheirOwnKernel) {
+TEST(Engine, PoolsQuantizedValuesInTheirOwnKernel) {
   for (ElementType type : {ElementType::kU8, ElementType::kS8}) {
     GraphBuilder b(12, true);
     const int zero = type == ElementType::kU8 ? 120 : -8;

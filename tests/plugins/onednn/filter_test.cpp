@@ -102,7 +102,7 @@ TEST_P(FilterPlan, AgreesWithTheReference) {
   ASSERT_EQ(want.error + got.error, "");
   EXPECT_EQ(got.plan["fallback_nodes"], json::array());
   ASSERT_EQ(got.outputs[0].size(), want.outputs[0].size());
-  // A sum next to a half may be rounded to the next code.
+  // A sum next to a half may be rounded to the next integer.
   const bool is_rounded = GetParam().is_int8() && !GetParam().stays_real;
   const double step = is_rounded ? 0.0401 : is_bf16 ? 0.05 : 1e-4;
   for (size_t i = 0; i < want.outputs[0].size(); ++i)

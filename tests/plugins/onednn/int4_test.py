@@ -17,33 +17,33 @@ EPS = 2.0**-24
 KINDS = {"int4": (TensorProto.INT4, -8, 7), "uint4": (TensorProto.UINT4, 0, 15)}
 
 
-def nibbles(codes):
-    """Two codes a byte, the first in the low half, in row-major order."""
-    flat = np.append(codes.reshape(-1), [0] * (codes.size % 2)).astype(np.uint8) & 15
+def nibbles(quantized):
+    """Two quantized values a byte, the first in the low half, in row-major order."""
+    flat = np.append(quantized.reshape(-1), [0] * (quantized.size % 2)).astype(np.uint8) & 15
     return (flat[::2] | flat[1::2] << 4).astype(np.uint8)
 
 
-def packed_tensor(name, kind, codes):
-    made = TensorProto(name=name, data_type=KINDS[kind][0], raw_data=nibbles(codes).tobytes())
-    made.dims.extend(codes.shape)
+def packed_tensor(name, kind, quantized):
+    made = TensorProto(name=name, data_type=KINDS[kind][0], raw_data=nibbles(quantized).tobytes())
+    made.dims.extend(quantized.shape)
     return made
 
 
 class Weights:
-    """w[k, n] = (code - zero) * scale, one of each for `block` rows of a column."""
+    """w[k, n] = (quantized - zero) * scale, one of each for `block` rows of a column."""
 
     def __init__(self, k, n, block, kind="int4", zeros=False, seed=1):
         random = np.random.default_rng(seed)
         low, high = KINDS[kind][1:]
         self.k, self.n, self.block, self.kind = k, n, block, kind
-        self.codes = random.integers(low, high + 1, (k, n))
+        self.quantized = random.integers(low, high + 1, (k, n))
         self.groups = -(-k // block)
         self.scales = random.uniform(0.01, 0.1, (self.groups, n)).astype("f")
         self.scales[:, n // 2] = 0  # a column of zeros
         self.zeros = random.integers(low, high + 1, (self.groups, n)) if zeros else None
         at = np.arange(k) // block
         zero = 0 if self.zeros is None else self.zeros[at]
-        self.real = (self.codes - zero) * self.scales[at].astype(np.float64)
+        self.real = (self.quantized - zero) * self.scales[at].astype(np.float64)
 
     def bound(self, x, as_int8):
         """By which a result may be off, [m, n]."""
@@ -80,10 +80,10 @@ def dequantized(w, transposed=False, form="blocks"):
     scales = w.scales if form == "blocks" else w.scales[0]
     attributes = {"axis": axis, "block_size": w.block} if form == "blocks" else {"axis": 1 - axis}
     constants = [
-        packed_tensor("codes", w.kind, turn(w.codes)),
+        packed_tensor("quantized", w.kind, turn(w.quantized)),
         numpy_helper.from_array(np.ascontiguousarray(turn(scales)), "scales"),
     ]
-    names = ["codes", "scales"]
+    names = ["quantized", "scales"]
     if w.zeros is not None:
         zeros = w.zeros if form == "blocks" else w.zeros[0]
         constants.append(packed_tensor("zeros", w.kind, turn(zeros)))
@@ -92,15 +92,15 @@ def dequantized(w, transposed=False, form="blocks"):
 
 
 def n_bits(w, level, bias=None):
-    """MatMulNBits of `w`, whose codes have no sign, and its constants."""
+    """MatMulNBits of `w`, whose quantized values have no sign, and its constants."""
     rows = np.full((w.n, w.groups * w.block), 8)
-    rows[:, : w.k] = w.codes.T
+    rows[:, : w.k] = w.quantized.T
     packed = nibbles(rows).reshape(w.n, w.groups, w.block // 2)
     constants = [
-        numpy_helper.from_array(packed, "codes"),
+        numpy_helper.from_array(packed, "quantized"),
         numpy_helper.from_array(np.ascontiguousarray(w.scales.T).reshape(-1), "scales"),
     ]
-    names = ["x", "codes", "scales", ""]
+    names = ["x", "quantized", "scales", ""]
     if w.zeros is not None:
         zeros = np.zeros((w.n, (w.groups + 1) // 2 * 2), int)
         zeros[:, : w.groups] = w.zeros.T
@@ -142,9 +142,9 @@ def test_blocked_weights_of_a_matmul_stay_packed(tmp_path, block, kind, zeros):
         node, constants = dequantized(w)
         path = saved(tmp_path, [node, helper.make_node("MatMul", ["x", "w"], ["y"])], x, constants)
         want = x.astype(np.float64) @ w.real
-        real, codes = w.bound(x, False), w.bound(x, True)
+        real, quantized = w.bound(x, False), w.bound(x, True)
         expect(path, x, want, real, threads=2, reported="int4 times f32")
-        expect(path, x, want, codes, precision="int8", threads=2, reported="int4 times int8")
+        expect(path, x, want, quantized, precision="int8", threads=2, reported="int4 times int8")
         expect(path, x, want, real, backend="reference")
 
 
@@ -182,7 +182,7 @@ def test_matmul_n_bits_says_by_its_level_how_exact_it_is(tmp_path, zeros, block)
     for m, k, n in ((1, 64, 40), (3, 100, 33), (20, 257, 18)):
         w, x = Weights(k, n, block, "uint4", zeros), rows_of((2, m, k))
         if not zeros:
-            w.real = (w.codes - 8) * w.scales[np.arange(k) // block].astype(np.float64)
+            w.real = (w.quantized - 8) * w.scales[np.arange(k) // block].astype(np.float64)
         bias = rows_of((n,), 3)
         want = x.astype(np.float64) @ w.real + bias
         for level, precision, as_int8 in (
@@ -215,16 +215,19 @@ def test_blocks_that_the_kernel_does_not_take_say_so(tmp_path, axis):
     """Along columns, or of eight: floats, and the reason is reported."""
     block = 32 if axis == 1 else 8
     random = np.random.default_rng(1)
-    codes = random.integers(-8, 8, (64, 64))
+    quantized = random.integers(-8, 8, (64, 64))
     scales = random.uniform(0.1, 1, (64, 2) if axis == 1 else (8, 64)).astype("f")
-    real = codes * np.repeat(scales.astype(np.float64), block, axis)
+    real = quantized * np.repeat(scales.astype(np.float64), block, axis)
     nodes = [
         helper.make_node(
-            "DequantizeLinear", ["codes", "scales"], ["w"], axis=axis, block_size=block
+            "DequantizeLinear", ["quantized", "scales"], ["w"], axis=axis, block_size=block
         ),
         helper.make_node("MatMul", ["x", "w"], ["y"]),
     ]
-    constants = [packed_tensor("codes", "int4", codes), numpy_helper.from_array(scales, "scales")]
+    constants = [
+        packed_tensor("quantized", "int4", quantized),
+        numpy_helper.from_array(scales, "scales"),
+    ]
     x = rows_of((4, 64))
     path = saved(tmp_path, nodes, x, constants)
     want = x.astype(np.float64) @ real

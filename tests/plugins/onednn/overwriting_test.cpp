@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step that writes over one of its operands reads no other one from the same memory: a scale, a
-// bias or a mask may be a slice of what is normalised.
+// bias or a mask may be a slice of what is normalized.
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 """Models with QuantizeLinear and DequantizeLinear, and what ONNX's formulas say they compute.
 
 Each method adds a node and computes its result in double, as bounds: where a quotient lies so near
-to the middle between two codes that float32 may round it either way, both codes are right, and so
-is what follows from either. Elsewhere both bounds are the same number.
+to the middle between two quantized values that float32 may round it either way, both are right,
+and so is what follows from either. Elsewhere both bounds are the same number.
 """
 
 import numpy as np
@@ -60,23 +60,26 @@ class Program:
         numbers = (deviation * self.random.standard_normal(shape)).astype(np.float32)
         return Value(self.given("real", numbers), numbers.astype(np.float64))
 
-    def codes(self, shape, dtype, scale=None, zero=None):
+    def quantized(self, shape, dtype, scale=None, zero=None):
         """An 8-bit input behind DequantizeLinear."""
         low, high = LIMITS[dtype]
         array = self.random.integers(low, high + 1, shape).astype(dtype)
         scale = np.float32(self.random.uniform(0.01, 0.03) if scale is None else scale)
         zero = int(self.random.integers(low // 2, high // 2 + 1) if zero is None else zero)
-        return self.dequantize(Value(self.given("codes", array), array, quant=(scale, zero, dtype)))
+        return self.dequantize(
+            Value(self.given("quantized", array), array, quant=(scale, zero, dtype))
+        )
 
     def parameters(self, quant):
         scale, zero, dtype = quant
         return [self.constant("scale", scale), self.constant("zero", np.asarray(zero, dtype))]
 
-    def dequantize(self, codes):
-        scale, zero, _ = codes.quant
-        name = self.node("DequantizeLinear", [codes.name, *self.parameters(codes.quant)])
+    def dequantize(self, quantized):
+        scale, zero, _ = quantized.quant
+        name = self.node("DequantizeLinear", [quantized.name, *self.parameters(quantized.quant)])
         reals = [
-            (ends.astype(np.float64) - zero) * float(scale) for ends in (codes.low, codes.high)
+            (ends.astype(np.float64) - zero) * float(scale)
+            for ends in (quantized.low, quantized.high)
         ]
         return Value(name, *reals)
 
@@ -102,7 +105,7 @@ class Program:
     def weights(self, shape, axis, per_channel):
         """A constant behind DequantizeLinear: its name, its numbers."""
         low, high = LIMITS[self.weight_type]
-        codes = self.random.integers(low, high + 1, shape).astype(self.weight_type)
+        quantized = self.random.integers(low, high + 1, shape).astype(self.weight_type)
         count = shape[axis] if per_channel else 1
         scales = self.random.uniform(0.5, 2, count).astype(np.float32) / 1000
         zeros = np.full(count, (low + high + 1) // 2 + self.weight_zero, self.weight_type)
@@ -111,10 +114,10 @@ class Program:
         stated = [scales, zeros] if per_channel else [scales[0], zeros[0]]
         name = self.node(
             "DequantizeLinear",
-            [self.constant("w", codes), *(self.constant("parameter", one) for one in stated)],
+            [self.constant("w", quantized), *(self.constant("parameter", one) for one in stated)],
             **({"axis": axis} if per_channel else {}),
         )
-        steps = codes.astype(np.float64) - zeros.astype(np.float64).reshape(along)
+        steps = quantized.astype(np.float64) - zeros.astype(np.float64).reshape(along)
         return name, steps * scales.astype(np.float64).reshape(along)
 
     def row(self, count, dtype):

@@ -2,8 +2,8 @@
 """Every rounding and every saturation that a file states is kept, whatever runs as one step.
 
 Graphs as quantizers write them, with a QuantizeLinear between a product and what follows it; NumPy
-says what they compute (qdq_oracle.py). A result may lie anywhere between the two codes of a tie,
-and nowhere else.
+says what they compute (qdq_oracle.py). A result may lie anywhere between the two quantized values
+of a tie, and nowhere else.
 """
 
 import itertools
@@ -77,7 +77,7 @@ scales = pytest.mark.parametrize("per_channel", [False, True], ids=["tensor", "c
 def begin(product, dtype, per_channel, between=None, saturating=True, **weights):
     """A product whose result is stored in 8 bits: the program, its input, what is stored."""
     p = Program(7, **weights)
-    x = p.codes(PRODUCTS[product], dtype)
+    x = p.quantized(PRODUCTS[product], dtype)
     made = product(p, x, per_channel)
     if between:
         made = getattr(p, between)(made)
@@ -91,14 +91,14 @@ def begin(product, dtype, per_channel, between=None, saturating=True, **weights)
 @types
 @scales
 @pytest.mark.parametrize("first", [False, True], ids=["left", "right"])
-@pytest.mark.parametrize("residual", ["codes", "real", "own"])
+@pytest.mark.parametrize("residual", ["quantized", "real", "own"])
 def test_a_residual(tmp_path, product, dtype, per_channel, first, residual):
     for between, behind in itertools.product([None, "relu"], repeat=2):
         p, x, stored = begin(product, dtype, per_channel, between)
         other = x
         if residual != "own":
             shape = stored.low.shape
-            other = p.real(shape) if residual == "real" else p.codes(shape, dtype)
+            other = p.real(shape) if residual == "real" else p.quantized(shape, dtype)
         total = p.add(other, stored) if first else p.add(stored, other)
         if behind:
             total = p.relu(total)
@@ -110,7 +110,7 @@ def test_a_residual(tmp_path, product, dtype, per_channel, first, residual):
 @types
 def test_a_residual_whose_result_stays_real(tmp_path, product, dtype):
     p, _, stored = begin(product, dtype, True)
-    total = p.add(stored, p.codes(stored.low.shape, dtype))
+    total = p.add(stored, p.quantized(stored.low.shape, dtype))
     expect_what_is_stated(p, [total], tmp_path)
 
 
@@ -121,7 +121,7 @@ def test_a_residual_whose_result_stays_real(tmp_path, product, dtype):
 def test_a_residual_behind_weights_with_zero_points(tmp_path, product, dtype, per_channel, weights):
     made = dict(zip(("weight_type", "weight_zero"), weights, strict=True))
     p, _, stored = begin(product, dtype, per_channel, **made)
-    total = p.add(stored, p.codes(stored.low.shape, dtype))
+    total = p.add(stored, p.quantized(stored.low.shape, dtype))
     expect_what_is_stated(p, [p.stored(total, dtype)], tmp_path)
 
 
@@ -131,7 +131,7 @@ def test_a_residual_behind_weights_with_zero_points(tmp_path, product, dtype, pe
 def test_a_bias_behind_the_first_rounding(tmp_path, product, dtype, row):
     p, _, stored = begin(product, dtype, True)
     biased = p.stored(p.add(p.row(24, row), stored), dtype)
-    total = p.stored(p.add(biased, p.codes(stored.low.shape, dtype)), dtype)
+    total = p.stored(p.add(biased, p.quantized(stored.low.shape, dtype)), dtype)
     expect_what_is_stated(p, [total], tmp_path)
 
 
@@ -147,11 +147,11 @@ def test_the_sum_of_two_products(tmp_path, product, dtype):
 @products
 @types
 @pytest.mark.parametrize("saturating", [False, True], ids=["whole", "saturating"])
-def test_a_product_by_codes_and_by_one_number(tmp_path, product, dtype, saturating):
+def test_a_product_by_quantized_values_and_by_one_number(tmp_path, product, dtype, saturating):
     p, _, stored = begin(product, dtype, True, saturating=saturating)
-    gated = p.stored(p.mul(stored, p.codes(stored.low.shape, dtype, scale=0.004)), dtype)
+    gated = p.stored(p.mul(stored, p.quantized(stored.low.shape, dtype, scale=0.004)), dtype)
     p2, _, stored2 = begin(product, dtype, True, saturating=saturating)
-    half = p2.codes((1,), dtype, scale=0.5)
+    half = p2.quantized((1,), dtype, scale=0.5)
     halved = p2.stored(p2.mul(stored2, half), dtype)
     expect_what_is_stated(p, [gated], tmp_path)
     expect_what_is_stated(p2, [halved], tmp_path)
@@ -179,7 +179,7 @@ def test_an_activation(tmp_path, product, dtype, per_channel, op):
 def test_bounds_in_the_same_and_in_other_steps(tmp_path, product, dtype):
     for factor in (1, 1.7):
         p = Program(8)
-        made = product(p, p.codes(PRODUCTS[product], dtype), True)
+        made = product(p, p.quantized(PRODUCTS[product], dtype), True)
         reach = float(np.abs(made.low).max())
         quant = (np.float32(reach / 250), 3, dtype)
         stored = p.dequantize(p.quantize(made, quant))
@@ -212,26 +212,26 @@ def test_global_pools(tmp_path, dtype, op):
 def test_joined_with_what_has_other_scales(tmp_path, product, dtype):
     p, x, stored = begin(product, dtype, True)
     axis = 1 if len(PRODUCTS[product]) == 4 else len(PRODUCTS[product]) - 1
-    other = p.codes(stored.low.shape, dtype, scale=0.05)
+    other = p.quantized(stored.low.shape, dtype, scale=0.05)
     last = p.stored(p.concat([stored, other, stored], axis), dtype)
     expect_what_is_stated(p, [last], tmp_path)
 
 
 @products
 @types
-def test_what_moves_numbers_keeps_their_codes(tmp_path, product, dtype):
+def test_what_moves_numbers_keeps_quantized_values(tmp_path, product, dtype):
     p, _, stored = begin(product, dtype, True)
     rank = stored.low.ndim
     perm = [*range(1, rank), 0]
     moved = p.rising("Transpose", stored, lambda v: v.transpose(perm), perm=perm)
-    other = p.codes(moved.low.shape, dtype)
+    other = p.quantized(moved.low.shape, dtype)
     expect_what_is_stated(p, [p.stored(p.add(moved, other), dtype)], tmp_path)
 
 
 @types
 def test_scores_of_attention(tmp_path, dtype):
     p = Program(9)
-    q, k = p.codes((2, 3, 8, 16), dtype), p.codes((2, 3, 16, 8), dtype)
+    q, k = p.quantized((2, 3, 8, 16), dtype), p.quantized((2, 3, 16, 8), dtype)
     scores = p.stored(p.product(q, k), dtype, saturating=True)
     mask = p.real((2, 1, 1, 8))
     total = p.stored(p.add(scores, mask), dtype)
@@ -248,8 +248,8 @@ def test_scores_of_attention(tmp_path, dtype):
 def test_a_chain_of_roundings(tmp_path, product, dtype):
     """Rounded three times between a product and the end, each time to other steps."""
     p, x, stored = begin(product, dtype, True)
-    once = p.stored(p.add(stored, p.codes(stored.low.shape, dtype)), dtype, saturating=True)
-    twice = p.stored(p.add(p.codes(stored.low.shape, dtype), once), dtype)
+    once = p.stored(p.add(stored, p.quantized(stored.low.shape, dtype)), dtype, saturating=True)
+    twice = p.stored(p.add(p.quantized(stored.low.shape, dtype), once), dtype)
     expect_what_is_stated(p, [twice], tmp_path)
 
 
@@ -257,7 +257,7 @@ def test_a_chain_of_roundings(tmp_path, product, dtype):
 @types
 def test_a_rounded_result_that_is_read_twice(tmp_path, product, dtype):
     p, _, stored = begin(product, dtype, True)
-    total = p.stored(p.add(stored, p.codes(stored.low.shape, dtype)), dtype)
+    total = p.stored(p.add(stored, p.quantized(stored.low.shape, dtype)), dtype)
     other = p.stored(p.relu(stored), dtype)
     expect_what_is_stated(p, [total, other, stored], tmp_path)
 
@@ -271,7 +271,7 @@ def test_a_norm_behind_weights_of_8_bits(
     tmp_path, dtype, per_channel, group, kernel, stride, has_bias
 ):
     p = Program(11)
-    x = p.codes((2, 24, 9, 7), dtype)
+    x = p.quantized((2, 24, 9, 7), dtype)
     made = p.norm(p.conv(x, 24, kernel, per_channel, group, stride, has_bias))
     expect_what_is_stated(p, [p.stored(p.relu(made), dtype), made], tmp_path)
 
@@ -286,9 +286,9 @@ def test_maxima_of_quantized_values_stay_quantized_for_all_readers(tmp_path, dty
 
 
 @types
-def test_a_product_reads_maxima_of_codes(tmp_path, dtype):
+def test_a_product_reads_maxima_of_quantized_values(tmp_path, dtype):
     p = Program(5)
-    largest = p.pool(p.codes((2, 24, 9, 7), dtype), "MaxPool", 3, 2)
+    largest = p.pool(p.quantized((2, 24, 9, 7), dtype), "MaxPool", 3, 2)
     results = [p.conv(largest, 24, 1, True), p.conv(largest, 24, 3, False)]
     expect_what_is_stated(p, results, tmp_path)
 
@@ -298,6 +298,6 @@ def test_a_product_reads_maxima_of_codes(tmp_path, dtype):
 @pytest.mark.parametrize("kernel, stride", [(3, 1), (5, 2), (7, 2)])
 def test_a_first_convolution(tmp_path, dtype, channels, kernel, stride):
     p = Program(3)
-    x = p.codes((2, channels, 21, 18), dtype)
+    x = p.quantized((2, channels, 21, 18), dtype)
     made = p.conv(x, 40, kernel, True, 1, stride)
     expect_what_is_stated(p, [p.stored(p.relu(made), dtype)], tmp_path)

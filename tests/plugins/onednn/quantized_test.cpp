@@ -16,9 +16,9 @@ std::string quantized(const std::string& name, const std::string& dims, int coun
   std::string text = "  constant %" + name + ": i8[" + dims + "] = x'";
   for (int i = 0; i < count; ++i) {
     const int size = most - static_cast<int>(random() % 20);
-    const auto code = static_cast<uint8_t>(random() % 3 == 0 ? -size : size);
-    text += kDigits[code / 16];
-    text += kDigits[code % 16];
+    const auto number = static_cast<uint8_t>(random() % 3 == 0 ? -size : size);
+    text += kDigits[number / 16];
+    text += kDigits[number % 16];
   }
   return text + "'\n";
 }
@@ -42,9 +42,9 @@ std::string quantized_input(const std::string& dims, bool is_signed = false) {
          "] = DequantizeLinear(%q, %s, %z) @dequantize\n";
 }
 
-class Codes : public BothBackends {};
+class QuantizedValues : public BothBackends {};
 
-TEST_F(Codes, OfAMatrixWithOneScaleEachColumn) {
+TEST_F(QuantizedValues, OfAMatrixWithOneScaleEachColumn) {
   expect_same(quantized_input("37, 96") + quantized("w", "96, 21", 96 * 21) +
               "  constant %ws: f32[21] = [" +
               [] {
@@ -63,7 +63,7 @@ TEST_F(Codes, OfAMatrixWithOneScaleEachColumn) {
 })");
 }
 
-TEST_F(Codes, OfAGemmThatIsRoundedAgain) {
+TEST_F(QuantizedValues, OfAGemmThatIsRoundedAgain) {
   for (int most : {127, 64})
     for (bool is_signed : {false, true})
       expect_same(
@@ -82,7 +82,7 @@ TEST_F(Codes, OfAGemmThatIsRoundedAgain) {
           1.5 / 255);
 }
 
-TEST_F(Codes, OfConvolutionsOfAllKinds) {
+TEST_F(QuantizedValues, OfConvolutionsOfAllKinds) {
   struct Case {
     std::string source, weights, result, attributes;
     int count;
@@ -112,7 +112,7 @@ TEST_F(Codes, OfConvolutionsOfAllKinds) {
 }
 
 // Few channels with a zero point to 64 or 96: rows of the result in bands, a thread each.
-TEST_F(Codes, OfFirstConvolutionsInBands) {
+TEST_F(QuantizedValues, OfFirstConvolutionsInBands) {
   struct Case {
     std::string source, weights, result, attributes;
     int count;
@@ -152,7 +152,7 @@ TEST_F(Codes, OfFirstConvolutionsInBands) {
   }
 }
 
-TEST_F(Codes, OfTransposedConvolutions) {
+TEST_F(QuantizedValues, OfTransposedConvolutions) {
   struct Case {
     std::string source, weights, result, attributes;
     int channels, count;
@@ -188,7 +188,7 @@ TEST_F(Codes, OfTransposedConvolutions) {
 }
 
 // A residual, an activation and an affine step, rounded at the end.
-TEST_F(Codes, WithTheirTails) {
+TEST_F(QuantizedValues, WithTheirEpilogues) {
   for (const char* activation : {"HardSwish", "Gelu", "Sigmoid", "Tanh", "Softplus"}) {
     expect_same(
         quantized_input("2, 24, 6, 5") + quantized("w", "24, 24, 3, 3", 24 * 24 * 9) + R"(
@@ -221,7 +221,7 @@ TEST_F(Codes, WithTheirTails) {
 
 // One channel a group: numbers of channels that fill no vector, with a residual that is not
 // quantized.
-TEST_F(Codes, OfDepthwiseConvolutionsWithAResidual) {
+TEST_F(QuantizedValues, OfDepthwiseConvolutionsWithAResidual) {
   for (int channels : {2, 4, 8, 12, 15}) {
     const std::string n = std::to_string(channels), dims = "2, " + n + ", 6, 5";
     expect_same(quantized_input(dims) + quantized("w", n + ", 1, 3, 3", channels * 9) +
@@ -234,7 +234,7 @@ TEST_F(Codes, OfDepthwiseConvolutionsWithAResidual) {
 }
 
 // A piece of one channel, in another type and scale than what it is joined with.
-TEST_F(Codes, JoinedWithOneChannel) {
+TEST_F(QuantizedValues, JoinedWithOneChannel) {
   expect_same(quantized_input("2, 1, 6, 5") + quantized("w", "7, 1, 3, 3", 7 * 9) + R"(
   constant %ws: f32[] = [0.02]
   constant %ys: f32[] = [0.09]
@@ -250,7 +250,7 @@ TEST_F(Codes, JoinedWithOneChannel) {
 }
 
 // As SmoothQuant leaves a transformer: a factor for each channel in front of each quantization.
-TEST_F(Codes, TakeFactorsOfTheirChannelsAlong) {
+TEST_F(QuantizedValues, TakeFactorsOfTheirChannelsAlong) {
   const std::string text = R"(graph {
   input %x: f32[40, 64]
   constant %s: f32[] = [0.02]
@@ -281,7 +281,7 @@ TEST_F(Codes, TakeFactorsOfTheirChannelsAlong) {
   EXPECT_EQ(got.plan["partitions"][0]["steps"], 3) << got.plan.dump(2);
 }
 
-TEST_F(Codes, OfTwoActivations) {
+TEST_F(QuantizedValues, OfTwoActivations) {
   expect_same(quantized_input("2, 3, 24, 32") + R"(
   input %v: f32[2, 3, 32, 24]
   %qv: u8[2, 3, 32, 24] = QuantizeLinear(%v, %s, %z) @quantize_v
@@ -291,7 +291,7 @@ TEST_F(Codes, OfTwoActivations) {
 })");
 }
 
-TEST_F(Codes, OfBatchesOfIntegerProducts) {
+TEST_F(QuantizedValues, OfBatchesOfIntegerProducts) {
   expect_same(quantized_input("4, 2, 5, 70") + R"(
   input %v: f32[2, 70, 18]
   %qv: u8[2, 70, 18] = QuantizeLinear(%v, %s, %z) @quantize_v
@@ -301,7 +301,7 @@ TEST_F(Codes, OfBatchesOfIntegerProducts) {
               0);
 }
 
-TEST_F(Codes, PlansSayInWhichPrecisionTheyRun) {
+TEST_F(QuantizedValues, PlansSayInWhichPrecisionTheyRun) {
   OwnedGraph graph = parse(R"(graph {
   input %x: f32[64, 300]
   input %w: f32[300, 64]
@@ -319,6 +319,27 @@ TEST_F(Codes, PlansSayInWhichPrecisionTheyRun) {
     EXPECT_EQ(precision, "fp32: this CPU has no bf16 products (they need AVX-512)");
     expect_near(got.outputs[0], want.outputs[0], 2e-5);
   }
+}
+
+TEST_F(QuantizedValues, EachPlanWarnsOnceOfAPrecisionThatThisCpuLacks) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[4, 4]
+  %y: f32[4, 4] = MatMul(%x, %x) @product
+  output y = %y
+})");
+  std::vector<std::string> warnings;
+  auto keep = [](void* all, uint32_t level, tn_str, tn_str message) {
+    if (level == TN_LOG_WARNING)
+      static_cast<std::vector<std::string>*>(all)->emplace_back(view(message));
+  };
+  tenon_on_log(session_, keep, &warnings);
+  for (int plan = 0; plan < 2; ++plan)
+    run(graph, {{"backend", "onednn"}, {"precision", "bf16"}});
+  tenon_on_log(session_, nullptr, nullptr);
+  const std::string why =
+      "precision=bf16 keeps floating-point values in fp32: this CPU has no bf16 products (they "
+      "need AVX-512)";
+  EXPECT_EQ(warnings, std::vector<std::string>(has_avx512() ? 0 : 2, why));
 }
 
 }  // namespace

@@ -278,9 +278,9 @@ TEST_F(Measured, SparseWeightsDifferByTheirZeros) {
     EXPECT_EQ(implementations_of(ruled), std::vector<std::string>{"onednn"});
     EXPECT_EQ(implementations_of(exe), std::vector<std::string>{"sparse"});
     const size_t n_keys = keys_.size();
-    Executable asked(
-        b.graph, {.sparse = SparseUse::kAll, .threads = 1, .without = kTiles, .chooser = &chooser},
-        weights);
+    Executable asked(b.graph,
+                     {.sparse = Use::kAll, .threads = 1, .without = kTiles, .chooser = &chooser},
+                     weights);
     EXPECT_EQ(implementations_of(asked), std::vector<std::string>{"sparse"});
     EXPECT_EQ(keys_.size(), n_keys);
     const std::vector<float> expected = run(ruled, b.graph), got = run(exe, b.graph);

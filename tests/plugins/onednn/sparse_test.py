@@ -118,27 +118,27 @@ def test_convolutions_of_one_pixel(tmp_path, stride, batch):
 
 
 def quantized(tmp_path, zeros, m=70, k=96, n=40):
-    """A product of codes that is rounded to codes, and its numbers."""
+    """A product of quantized values that is quantized, and its numbers."""
     random = np.random.default_rng(5)
     x = random.uniform(-1, 1, (m, k)).astype("f")
-    codes = random.integers(-127, 128, (k, n)).astype(np.int8)
-    codes[np.kron(random.random((k // 4, n)) < zeros, np.ones((4, 1))) > 0] = 0
+    weights = random.integers(-127, 128, (k, n)).astype(np.int8)
+    weights[np.kron(random.random((k // 4, n)) < zeros, np.ones((4, 1))) > 0] = 0
     constants = {
         "xs": np.float32(1 / 100),
         "xz": np.uint8(121),
-        "codes": codes,
+        "weights": weights,
         "ws": random.uniform(0.01, 0.02, n).astype("f"),
         "wz": np.zeros(n, np.int8),
     }
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "xs", "xz"], ["q"]),
         helper.make_node("DequantizeLinear", ["q", "xs", "xz"], ["d"]),
-        helper.make_node("DequantizeLinear", ["codes", "ws", "wz"], ["w"], axis=1),
+        helper.make_node("DequantizeLinear", ["weights", "ws", "wz"], ["w"], axis=1),
         helper.make_node("MatMul", ["d", "w"], ["y"]),
     ]
     path = saved(tmp_path, nodes, {"x": x}, constants, [m, n])
     q = np.clip(np.rint(x / constants["xs"]) + 121, 0, 255) - 121
-    expected = q * float(constants["xs"]) @ (codes * constants["ws"].astype(float))
+    expected = q * float(constants["xs"]) @ (weights * constants["ws"].astype(float))
     return path, {"x": x}, expected
 
 

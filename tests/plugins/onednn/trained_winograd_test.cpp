@@ -46,7 +46,7 @@ Made run_with(const CompileOptions& options) {
 
 // In fp32 the error is far below what a trained model notices; in bf16 it is twice the sum's.
 TEST(TrainedWinograd, IsTakenInFp32) {
-  const Made sum = run_with({.winograd = WinogradUse::kOff, .threads = 2});
+  const Made sum = run_with({.winograd = Use::kOff, .threads = 2});
   const Made filtered = run_with({.threads = 2});
   EXPECT_EQ(sum.filtered, 0);
   EXPECT_EQ(filtered.filtered, best_level() == kernels::Level::kAvx512 ? 2 : 0);

@@ -147,7 +147,7 @@ constexpr Case kCases[] = {
   %q: u8[2, 3, 5] = QuantizeLinear(%h, %s, %zero) @n3
   %r: f32[2, 3, 5] = DequantizeLinear(%q, %s, %zero) @n4
   output r = %r)"},
-    {"CodesThatAreReadByMore", R"(input %x: f32[2, 3, 5]
+    {"QuantizedValuesThatAreReadByMore", R"(input %x: f32[2, 3, 5]
   input %t: f32[3]
   constant %zero: u8[3] = [0, 7, 255]
   %s: f32[3] = Exp(%t) @n1

@@ -147,3 +147,34 @@ def test_outputs_that_nothing_reads_still_count(rewrite):
 
     assert list(written.graph.node[0].output) == ["halves", "halves_out1"]
     assert rewrite(written).graph.node[0].op_type == "Split"
+
+
+def test_types_that_only_a_later_opset_lets_differ(rewrite):
+    zero = helper.make_tensor("z", TensorProto.INT8, [], [0])
+    scale = helper.make_tensor("s", F, [], [0.1])
+    graph = helper.make_graph(
+        [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"], name="n")],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT16, [2, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.INT8, [2, 4])],
+        [scale, zero],
+    )
+    model = helper.make_model(graph, ir_version=12, opset_imports=[helper.make_opsetid("", 23)])
+
+    assert rewrite(model).opset_import[0].version == 23
+
+
+def test_a_sequence_of_a_type_that_onnx_has_not_is_refused(rewrite):
+    graph = helper.make_graph(
+        [
+            helper.make_node("SequenceConstruct", ["x", "x"], ["s"], name="list"),
+            helper.make_node("ConcatFromSequence", ["s"], ["y"], name="join", axis=0),
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.BFLOAT16, [2, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.BFLOAT16, [4, 4])],
+    )
+    model = helper.make_model(graph, ir_version=12, opset_imports=[helper.make_opsetid("", 24)])
+
+    with pytest.raises(TenonError, match="list.*sequences and optional values of a type"):
+        rewrite(model)

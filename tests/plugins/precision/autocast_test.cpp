@@ -318,7 +318,8 @@ TEST_F(Autocast, ABadNoteIsRefused) {
     return e;
   });
   EXPECT_THAT(apply("precision.autocast", json::object()),
-              HasSubstr("node exp: note cast: expected one of low, fp32"));
+              HasSubstr("node exp: note cast: expected one of low, fp32, fp32_out, promote, "
+                        "follow, keep, banned, got 'half'"));
 }
 
 TEST_F(Autocast, UnknownOperatorsKeepTheirTypes) {

@@ -75,6 +75,21 @@ TEST_F(Depth, WithoutAnyBlockTheValueGoesAround) {
   EXPECT_LE(largest_difference(expected, run(result_, {1, 6}, x)), 1e-6);
 }
 
+TEST_F(Depth, ReportsTheSeedOfRandomBlocks) {
+  build_blocks();
+  std::set<std::string> first;
+  for (int seed = 0; seed < 8; ++seed) {
+    const json given{{"blocks", 1}, {"importance", "random"}, {"seed", seed}};
+    ASSERT_EQ(apply("pruner.depth", given), "");
+    EXPECT_EQ(report_["seed"], seed);
+    const json once = report_;
+    ASSERT_EQ(apply("pruner.depth", given), "");
+    EXPECT_EQ(report_, once);
+    first.insert(report_["blocks"].dump());
+  }
+  EXPECT_GT(first.size(), 1u);
+}
+
 TEST_F(Depth, IgnoresBlocksByTheirNodes) {
   build_blocks();
 

@@ -184,5 +184,18 @@ TEST(Awq, ChannelsThatCarryMuchKeepTheirDigits) {
   EXPECT_GT(found.factor[1], found.factor[0]);
 }
 
+// The outlier is -8 steps of 1, and the others are one. With 8 / 7 as scale they would be 1.14.
+TEST(Awq, BlocksWithAnOutlierAreJudgedWithTheClippedScaleThatTheyWillHave) {
+  ScaledLayer layer{8, 8, 1};
+  layer.inputs.assign(64, 0);
+  for (size_t i = 0; i < 8; ++i)
+    layer.inputs[i * 9] = 1;
+  layer.weights.assign(8, 1);
+  layer.weights[3] = -8;
+  layer.mean_input.assign(8, 1.0F / 8);
+
+  EXPECT_GT(activation_aware(layer, 8).plain_snr_db, 35);
+}
+
 }  // namespace
 }  // namespace tenon::quantizer

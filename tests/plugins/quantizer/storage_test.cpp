@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights in 8 bits of nodes that compute in float.
+#include "tenon/sdk/decibels.hpp"
+
 #include "plugins/quantizer/pass_test.hpp"
 
 namespace tenon::test {
@@ -90,6 +92,32 @@ TEST_F(Storage, ConstantsOnTheLeftOfABatchGetRows) {
     Floats x = random(3 * 48 * 8, 9);
     EXPECT_GT(cosine(run(model_, {3, 48, 8}, x), run(result_, {3, 48, 8}, x)), 0.9998) << pass;
   }
+}
+
+// A table of blocks stays in float; a constant on the left of a product is stored.
+TEST_F(Storage, SensitivityMeasuresWhatStaticStores) {
+  build([&](EditView edit) {
+    auto at = edit.ints({1, 40, 7});
+    ASSERT_TRUE(at.ok());
+    Value rows = node(edit, "Gather", {weight(edit, "table", {64, 4, 12}, 1), *at}, "rows");
+    Value flat = node(edit, "Flatten", {rows}, "flat");
+    Value scaled = node(edit, "Mul", {input(edit, "x", {3, 48}), flat}, "scaled");
+    Value product = node(edit, "MatMul", {scaled, weight(edit, "w", {48, 32}, 2)}, "product");
+    Value y = node(edit, "MatMul", {weight(edit, "basis", {96, 3}, 3), product}, "transform");
+    ASSERT_EQ(text_of(edit.output("y", y)), "");
+  });
+  const json given{{"data", data("x", {48}, 12, 3)}};
+  std::vector<std::string> stored, measured;
+
+  ASSERT_EQ(apply("quantizer.static", given), "");
+  for (const json& one : report_["stored"])
+    stored.push_back(one["node"]);
+  ASSERT_EQ(apply("quantizer.sensitivity", given), "");
+  for (const json& one : report_["layers"])
+    if (one["role"] == "stored") measured.push_back(one["node"]);
+
+  EXPECT_EQ(stored, std::vector<std::string>{"transform"});
+  EXPECT_EQ(measured, stored);
 }
 
 TEST_F(Storage, RecurrentWeightsGetChannels) {
@@ -187,6 +215,27 @@ TEST_F(Storage, BodiesAreStoredToo) {
   EXPECT_EQ(report_["stored"][0]["node"], "product");
   Floats x = random(2 * 32, 9);
   EXPECT_GT(cosine(run(model_, {2, 32}, x), run(result_, {2, 32}, x)), 0.9998);
+}
+
+// So the factors that awq takes are best for the rounding that follows.
+TEST_F(Storage, BlocksLoseWhatAwqFoundThatTheyLose) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {16, 32});
+    Value y = node(edit, "MatMul", {x, weight(edit, "w", {32, 24}, 1)}, "product");
+    ASSERT_EQ(text_of(edit.output("y", y)), "");
+  });
+  ASSERT_EQ(apply("quantizer.awq", {{"data", data("x", {32}, 16, 5)}, {"gain", 100}}), "");
+  const double found = report_["layers"][0]["snr_db"];
+  ASSERT_EQ(apply("quantizer.weights", {{"bits", 4}}), "");
+
+  const Floats x = random(16 * 32, 5);
+  const Floats right = run(model_, {16, 32}, x), rounded = run(result_, {16, 32}, x);
+  double signal = 0, noise = 0;
+  for (size_t i = 0; i < right.size(); ++i) {
+    signal += double{right[i]} * right[i];
+    noise += std::pow(double{right[i]} - rounded[i], 2);
+  }
+  EXPECT_NEAR(decibels(signal, noise), found, 0.01);
 }
 
 }  // namespace

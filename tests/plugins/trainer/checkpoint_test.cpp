@@ -12,6 +12,9 @@
 
 #include "tenon/role/callback.h"
 
+#include "tenon/sdk/build.hpp"
+#include "tenon/sdk/role/optimizer.hpp"
+
 #include "run_session.hpp"
 
 namespace {
@@ -143,6 +146,51 @@ TEST_F(RunFolder, AnotherOptionOfLossOrOptimizerIsRefused) {
   EXPECT_THAT(failure(model_, rows(), options_), HasSubstr("options of trainer.cross_entropy or"));
   begin();
   EXPECT_EQ(failure(model_, rows(), options_), "") << "the same options go on";
+}
+
+// Gradient descent that counts its updates in a state of 32 bits without a sign.
+tn_status* counted_descent(void*, tn_edit* raw, const tn_update* given, tn_value_id* out) {
+  return guard([&]() -> Status {
+    EditView edit{raw};
+    Builder b(edit);
+    TN_TRY(count, Slot::open(edit, "updates", Type(TN_U32, {})));
+    TN_TRY(one, edit.constant<uint32_t>(TN_U32, {}, {1}));
+    Value counted = b.add(count.before, one), rate = edit.value(given->rate);
+    for (uint64_t i = 0; i < given->n_parameters; ++i) {
+      const tn_parameter& of = *given->parameters[i];
+      out[i] = b.sub(edit.value(of.value), b.mul(edit.value(of.gradient), rate)).id;
+    }
+    TN_CHECK(b.status());
+    return count.close(edit, counted);
+  });
+}
+
+TEST_F(RunFolder, AStateOfUnsignedIntegersGoesOn) {
+  static const tn_optimizer table{sizeof table, 1, counted_descent};
+  tn_component_ref* raw = nullptr;
+  ASSERT_EQ(
+      text_of(Status(services.component->lend(ctx_, str("tenon.optimizer/1"), str("test.counted"),
+                                              &table, nullptr, nullptr, &raw))),
+      "");
+  lent_["optimizer"] = std::move(*Component::share(raw, "tenon.optimizer/1"));
+  services.component->release(raw);
+  options_.erase("optimizer");
+  for (uint32_t epochs : {1, 3}) {
+    options_["epochs"] = epochs;
+    options_["resume"] = epochs > 1;
+
+    ASSERT_EQ(failure(model_, rows(), options_), "");
+
+    std::string bytes = read(checkpoint());
+    uint64_t length = 0;
+    std::memcpy(&length, bytes.data(), sizeof length);
+    json state = json::parse(bytes.substr(8, length))["updates"];
+    EXPECT_EQ(state["dtype"], "U32");
+    uint32_t count = 0;
+    std::memcpy(&count, &bytes[8 + length + state["data_offsets"][0].get<uint64_t>()],
+                sizeof count);
+    EXPECT_EQ(count, 5 * epochs);
+  }
 }
 
 // Version 2 had the history in the checkpoint.

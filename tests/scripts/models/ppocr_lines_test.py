@@ -9,7 +9,7 @@ from models import ppocr_lines, wheels
 def test_a_narrow_line_keeps_its_ratio_and_is_padded():
     pixels = np.full((24, 30, 3), 255, np.uint8)
 
-    got = ppocr_lines.normalise(pixels, 320)
+    got = ppocr_lines.normalize(pixels, 320)
 
     assert got.shape == (3, 48, 320)
     assert (got[:, :, :60] == 1).all() and (got[:, :, 60:] == 0).all()
@@ -18,14 +18,14 @@ def test_a_narrow_line_keeps_its_ratio_and_is_padded():
 def test_a_wide_line_is_squeezed():
     pixels = np.zeros((10, 900, 3), np.uint8)
 
-    assert (ppocr_lines.normalise(pixels, 320) == -1).all()
+    assert (ppocr_lines.normalize(pixels, 320) == -1).all()
 
 
 def test_channels_are_blue_green_red():
     pixels = np.zeros((48, 320, 3), np.uint8)
     pixels[:, :, 0] = 255
 
-    assert ppocr_lines.normalise(pixels, 320)[:, 0, 0].tolist() == [-1, -1, 1]
+    assert ppocr_lines.normalize(pixels, 320)[:, 0, 0].tolist() == [-1, -1, 1]
 
 
 def test_labels_are_classes_padded_with_minus_one():

@@ -34,7 +34,7 @@ typedef struct tn_host_component {
    * `table` is that of the role, and self goes into its functions; both live until destroy, which is
    * called after the last release, on any thread. Its [serial] calls are the caller's to order: a
    * lock here and one of the lender's (that of an interpreter) could wait for each other. Errors:
-   * TN_FAILED_PRECONDITION: a function of the table is missing, or its size is wrong. [any] */
+   * TN_FAILED_PRECONDITION: a function of the table is missing, its size is wrong, or no such role. [any] */
   tn_status*(TN_CALL* lend)(tn_ctx*, tn_str role, tn_str id, const void* table,
                             void* TN_NULLABLE self, void(TN_CALL* TN_NULLABLE destroy)(void* self),
                             tn_component_ref** out);

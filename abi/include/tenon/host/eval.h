@@ -23,15 +23,15 @@ typedef struct tn_host_eval {
   /* Compiles for these input types now, so that the first run does not. Errors: any of the backends';
    * TN_UNIMPLEMENTED: no backend runs a node, which is named. [any] */
   tn_status*(TN_CALL* prepare)(tn_plan*, const DLTensor* const* in, uint64_t n_in);
-  /* Inputs by position. Results: the graph's outputs in order, then the taps. Inputs and outputs
-   * that are a state's are left out: they stay with the plan. One plan may run on many threads at
-   * once when it has no state. Errors: as prepare; any of the outputs'; TN_CANCELLED;
+  /* Inputs by position, dense: tn_host_tensor.copy makes others so. Results: the graph's outputs in
+   * order, then the taps. Inputs and outputs that are a state's are left out: they stay with the plan.
+   * One plan may run on many threads at once when it has no state. Errors: as prepare; any of the outputs'; TN_CANCELLED;
    * TN_FAILED_PRECONDITION: the memory that was given for a result does not fit it. [any] */
   tn_status*(TN_CALL* run)(tn_plan*, const DLTensor* const* in, uint64_t n_in, const tn_outputs*,
                            const tn_cancel* TN_NULLABLE);
-  /* State by the name of its input: starts as zeros, stays with the plan; copied in and out, CPU memory.
-   * Errors: any of the backend's; TN_NOT_FOUND: no such state; TN_INVALID_ARGUMENT: its type or shape is
-   * another. [serial] */
+  /* State by the name of its input: starts as zeros, stays with the plan; copied in, from any strides, and
+   * out, into dense memory, both of the CPU. Errors: any of the backend's; TN_NOT_FOUND: no such state;
+   * TN_INVALID_ARGUMENT: its type or shape is another, or `out` is not such memory. [serial] */
   tn_status*(TN_CALL* state_set)(tn_plan*, tn_str name, const DLTensor*);
   tn_status*(TN_CALL* state_get)(tn_plan*, tn_str name, DLTensor* out); /* Errors: as state_set. [serial] */
   /* JSON: {"backends": ids, "devices": theirs, and of the shapes last used "partitions": [{"backend",

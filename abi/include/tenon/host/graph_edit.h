@@ -46,8 +46,9 @@ typedef struct tn_host_graph_edit {
   tn_status*(TN_CALL* remove_output)(tn_edit*, uint64_t i); /* Errors: TN_OUT_OF_RANGE. */
   /* Errors: TN_ALREADY_EXISTS: the input is of a pair; TN_INVALID_ARGUMENT: no input, or no output. */
   tn_status*(TN_CALL* pair_state)(tn_edit*, tn_value_id input, tn_value_id output);
-  /* Constants that nothing uses are dropped at commit. The tensor is retained and from then on
-   * must not be written to. Errors: none of its own. */
+  /* Constants that nothing uses are dropped at commit. The tensor is retained and must not be written to
+   * from then on; one that is not dense is copied. Errors: TN_UNIMPLEMENTED: it is not dense, and not in
+   * CPU memory. */
   tn_status*(TN_CALL* add_constant)(tn_edit*, tn_str name, tn_tensor*, tn_value_id* out);
 
   /* Types of the outputs are inferred at once by the operator's row; a refusal by the row is
@@ -60,7 +61,8 @@ typedef struct tn_host_graph_edit {
   tn_status*(TN_CALL* erase_node)(tn_edit*, tn_node_id);
   /* i may be one beyond the last. Errors: TN_OUT_OF_RANGE; TN_INVALID_ARGUMENT: a stale id. */
   tn_status*(TN_CALL* set_input)(tn_edit*, tn_node_id, uint64_t i, tn_value_id);
-  /* TN_ANY_NONE removes. Errors: TN_INVALID_ARGUMENT: a stale id, no name, another type than the row's. */
+  /* TN_ANY_NONE removes; tensors as in add_constant. Errors: TN_INVALID_ARGUMENT: a stale id, no name,
+   * another type than the row's. */
   tn_status*(TN_CALL* set_attr)(tn_edit*, tn_node_id, tn_str name, tn_any);
 
   /* Errors of these: TN_INVALID_ARGUMENT: a stale id, no name; TN_ALREADY_EXISTS: the name. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Role "tenon.dataset/1": samples by index. Errors of all functions: any; TN_OUT_OF_RANGE: an index beyond
- * the end; TN_DATA_LOSS: a sample that cannot be read. */
+ * Role "tenon.dataset/1": samples by index. One whose schema has "extensions" is found by a file's name and
+ * gets the file as its option "path" of type "path". Errors of all functions: any; TN_OUT_OF_RANGE: an index
+ * beyond the end; TN_DATA_LOSS: a sample that cannot be read. */
 #ifndef TENON_ROLE_DATASET_H
 #define TENON_ROLE_DATASET_H
 #include "tenon/exec.h"

@@ -101,6 +101,13 @@ void from_many_threads(const Subject& subject, const Opened& set) {
 }  // namespace
 
 void check_dataset(Subject& subject, Report& report) {
+  report.check("path", [&] {
+    if (!subject.schema.contains("extensions")) throw Skipped{"it is for no files"};
+    Json type = subject.schema.value(Json::json_pointer("/properties/path/type"), Json());
+    require(type == "path" || type == "string",
+            cat("a schema with extensions: expected the option path of type path, which is the ",
+                "file, got ", type.is_null() ? "none" : cxx::dump(type)));
+  });
   report.check("fields", [&] {
     Opened set(subject);
     fields_of(set);

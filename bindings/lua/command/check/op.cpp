@@ -79,12 +79,27 @@ class Row {
   std::optional<Model> batched(const Model& plain,
                                uint64_t seed,
                                std::vector<uint8_t>* out_batched) const;
-  // A row that is an expression needs no sample: inputs of one shape will do.
+  // A row that is an expression needs no sample: inputs of one shape will do, of the first type in
+  // which it can be computed.
   tn_status* pointwise(const Edit& edit, uint64_t seed, tn_node_id* out) const {
+    for (uint32_t dtype : {TN_F32, TN_I64, TN_I32, TN_U8, TN_BOOL}) {
+      Model scratch = graph_for(session_, row_);
+      Edit trial(session_, const_cast<tn_graph*>(scratch.get()));
+      tn_node_id node = 0;
+      const tn_expr_program* program = nullptr;
+      tn_status* refused = pointwise(trial, dtype, seed, &node);
+      if (!refused && row_->expr.len > 0)
+        refused = table_of(session_).expr(trial.graph(), node, &program);
+      if (!refused) return pointwise(edit, dtype, seed, out);
+      tenon_status_release(refused);
+    }
+    return pointwise(edit, TN_F32, seed, out);
+  }
+  tn_status* pointwise(const Edit& edit, uint32_t dtype, uint64_t seed, tn_node_id* out) const {
     tn_status* last = nullptr;
     std::vector<tn_value_id> in;
     for (uint64_t n = 1; n <= 4; ++n) {
-      in.push_back(edit.input(cat("x", n), TN_F32, {2, static_cast<int64_t>(1 + seed % 4)}));
+      in.push_back(edit.input(cat("x", n), dtype, {2, static_cast<int64_t>(1 + seed % 4)}));
       tn_node_desc desc{sizeof desc, 0, row_->domain, row_->type, {}, {},     in.data(),
                         n,           1, nullptr,      nullptr,    0,  nullptr};
       tenon_status_release(last);

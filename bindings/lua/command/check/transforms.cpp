@@ -157,23 +157,45 @@ Tensor example_of(const Tensor& all, int64_t i) {
   return out;
 }
 
+// Which inputs have the new axis: all of them, all but one, one alone.
+std::vector<std::vector<bool>> choices_of_mapped(size_t n_inputs) {
+  std::vector<std::vector<bool>> out{std::vector<bool>(n_inputs, true)};
+  for (size_t i = 0; n_inputs > 1 && i < n_inputs; ++i)
+    for (bool others : {true, false}) {
+      if (n_inputs == 2 && !others) continue;  // the other one's turn
+      out.emplace_back(n_inputs, others);
+      out.back()[i] = !others;
+    }
+  return out;
+}
+
+void compare_vmap(Function& f, const std::vector<bool>& is_mapped, uint64_t seed) {
+  std::string axes;
+  for (bool mapped : is_mapped)
+    axes += cat(axes.empty() ? "" : ", ", mapped ? "0" : "none");
+  Json options = {{"in_axes", axes}, {"axis_size", kExamples}};
+  Function mapped(transformed(f.model(), "autodiff.vmap", options), seed);
+  Tensors given = mapped.random_inputs(), got = mapped.run(given);
+  for (int64_t i = 0; i < kExamples; ++i) {
+    Tensors one;
+    for (size_t x = 0; x < given.size(); ++x)
+      one.push_back(is_mapped[x] ? example_of(given[x], i) : given[x]);
+    Tensors want = f.run(one);
+    for (size_t y = 0; y < want.size(); ++y)
+      same_numbers(example_of(got[y], i), want[y],
+                   cat("seed ", seed, ": in_axes ", axes, ": example ", i), 1e-4);
+  }
+}
+
 void check_vmap(const tn_op* row, const SampleOf& sample) {
   if (row->traits & TN_OP_RANDOM) throw Skipped{"its results are random"};
   if (row->traits & TN_OP_DATA_SHAPE) throw Skipped{"its shapes depend on data"};
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     Function f(sample(seed), seed);
-    if (f.model().inputs().empty()) throw Skipped{"no input"};
-    Json options = {{"in_axes", 0}, {"axis_size", kExamples}};
-    Function mapped(transformed(f.model(), "autodiff.vmap", options), seed);
-    Tensors given = mapped.random_inputs(), got = mapped.run(given);
-    for (int64_t i = 0; i < kExamples; ++i) {
-      Tensors one;
-      for (const Tensor& all : given)
-        one.push_back(example_of(all, i));
-      Tensors want = f.run(one);
-      for (size_t y = 0; y < want.size(); ++y)
-        same_numbers(example_of(got[y], i), want[y], cat("seed ", seed, ": example ", i), 1e-4);
-    }
+    size_t n_inputs = f.model().inputs().size();
+    if (n_inputs == 0) throw Skipped{"no input"};
+    for (const std::vector<bool>& is_mapped : choices_of_mapped(n_inputs))
+      compare_vmap(f, is_mapped, seed);
   }
 }
 

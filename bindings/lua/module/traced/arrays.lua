@@ -83,13 +83,22 @@ function tn.slice(x, axis, first, last)
 end
 
 -- One node of any operator that a plugin brings: tn.op("Relu", x), tn.op("acme.Squircle", { x, y },
--- { power = 4 }); what stands before the last dot is the domain. false: an input that is left out.
+-- { power = 4 }); what stands before the last dot is the domain. nil in the list, or false: an input that is left out.
 -- outputs: how many it has; several are a list.
 function tn.op(name, inputs, attributes, outputs)
+  local is_named = attributes == nil or type(attributes) == "table" and not is_traced(attributes)
+  if not is_named or outputs ~= nil and math.type(outputs) ~= "integer" then
+    fail("op: expected one list of inputs, attributes by name and the number of outputs: tn.op(\"", name,
+      "\", { x, y }, { axis = 0 }, 1); got ", kind(is_named and outputs or attributes), " as argument ", is_named and 4 or 3)
+  end
   local domain, kind_of = name:match("^(.*)%.([^.]*)$")
   local list = type(inputs) == "table" and not is_traced(inputs) and inputs or { inputs }
-  local values = {}
-  for i, x in ipairs(list) do values[i] = x and as_value(x) end
+  local values, last = {}, 0
+  for i in pairs(list) do
+    if math.type(i) ~= "integer" or i < 1 then fail("op: inputs: expected a list, got the key ", tostring(i)) end
+    last = math.max(last, i)
+  end
+  for i = 1, last do values[i] = list[i] and as_value(list[i]) or false end
   local made = nodes(kind_of or name, values, outputs or 1, attributes, domain)
   return outputs and outputs ~= 1 and made or made[1]
 end

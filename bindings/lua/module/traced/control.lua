@@ -103,12 +103,12 @@ function control_functions.cond(condition, yes, no, ...)
     captured = made[i].trace.captured
   end
   -- What the second one uses beyond the first is an input of the first as well.
-  traces[#traces + 1] = made[1].trace
   local first = made[1].trace
+  open_trace(first)
   local ok, message = pcall(function()
     for _, x in ipairs(captured) do lift(x) end
   end)
-  traces[#traces] = nil
+  close_trace(first)
   if not ok then error(message, 0) end
   expect("cond: result of the second function", made[1].types, made[2].types)
   local bodies = { then_branch = finish(first, made[1].values), else_branch = finish(made[2].trace, made[2].values) }

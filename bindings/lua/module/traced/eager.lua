@@ -48,7 +48,7 @@ end
 
 local function anywhere(name, f)
   return function(...)
-    if #traces > 0 then return f(...) end
+    if innermost() then return f(...) end
     local args, key, tensors = table.pack(...), { name }, {}
     for i = 1, args.n do
       if not add_to_key(key, args[i], tensors) then return f(...) end
@@ -75,7 +75,7 @@ local whole_models = setmetatable({}, { __mode = "k" })
 local function called_model(model, ...)
   local given = table.pack(...)
   local options = given[given.n]
-  if #traces > 0 then return model_call(model, ...) end
+  if innermost() then return model_call(model, ...) end
   if not is_model_options(options) then
     whole_models[model] = whole_models[model] or tn.jit(model)
     return whole_models[model](...)

@@ -33,7 +33,7 @@ end
 
 -- The layers that lose most, which are named in a warning.
 local function weakest_of(compared)
-  local weakest, quoted = {}, {}
+  local weakest, quoted = native.list(), {}
   for _, row in ipairs(compared.layers) do -- the most damaging first
     if #weakest < 3 and row.node ~= "" and row.op ~= "Softmax" and not row.trouble and row.damage > 0 then
       weakest[#weakest + 1] = { node = row.node, op = row.op, snr_db = row.snr_db, damage = row.damage }
@@ -146,6 +146,11 @@ local function stayed(args, report)
   if not args.json then
     print(string.format("quantized: %d nodes; float: %d nodes (-v and --json name them)", report.counts.quantized, report.counts.float))
   end
+  local bytes = report.weight_bytes or { all = 0, float = 0 }
+  if bytes.float > bytes.all / 2 and not args.skip and not args.only then
+    tn.log.warning(string.format("%.3g of %.3g MB of the weights of products stay in float, most in %s: %s (-v and --json name all)",
+      bytes.float / 1e6, bytes.all / 1e6, bytes.node, bytes.why))
+  end
   for _, node in ipairs(report.float or {}) do
     local is_broken = node.why:find("not finite", 1, true) -- what a Relu behind it may hide
     local say = is_broken and tn.log.warning or tn.log.debug
@@ -169,7 +174,7 @@ end
 
 -- Two lists, or single entries, or nothing, as one list.
 local function joined(a, b)
-  local all = {}
+  local all = native.list()
   for _, some in ipairs({ a or {}, b or {} }) do
     for _, one in ipairs(type(some) == "table" and some or { some }) do all[#all + 1] = one end
   end
@@ -222,8 +227,8 @@ end
 -- begins with a float model, for what is quantized already there is --requantize); first and last, passes around that of `convert(id, options)`,
 -- which is a whole recipe.
 -- An option that is not used is an error, at the latest when the model is saved. Of the result, `options(id, table)` is the table with what was given for that
--- component, `idle(id)` says that the component did nothing with it, `mixed(whole, data, make, sensitivity)` is what mixed.lua says, `joined(a, b)` two lists as one, `methods(given, known)` the
--- list of an option that names some of these; `load()` is the model, `float_model()` that in float32, normalised and folded; `judge(before, after, data)`, `trained(before, after, data, metric)`, `result(sizes, judged, more)` and `parts(data)` are above; with `described`, a table, the script is only asked what it
+-- component, `idle(id)` says that the component did nothing with it, `mixed(whole, data, make, sensitivity)` is what mixed.lua says, `joined(a, b)` two lists as one, `list()` one of nothing, `methods(given, known)` the
+-- list of an option that names some of these; `load()` is the model, `float_model()` that in float32, normalized and folded; `judge(before, after, data)`, `trained(before, after, data, metric)`, `result(sizes, judged, more)` and `parts(data)` are above; with `described`, a table, the script is only asked what it
 -- takes and returns that.
 function tn.recipe(spec)
   local args = tn.args
@@ -322,14 +327,14 @@ function tn.recipe(spec)
     if args.dry_run then
       saving(args, before, after)
     else
-      after:save(args.output, args.output:find("%.onnx$") and { metadata = args.metadata or false } or nil)
+      after:save(args.output, args.output:lower():find("%.onnx$") and { metadata = args.metadata or false } or nil)
     end
     return { bytes_before = before:bytes(), bytes_after = after:bytes() }
   end
   function recipe.snr(whole, model, data) return snr_of(args, whole, model, data) end
   function recipe.mixed(whole, data, make, sensitivity) return mixed_precision(spec.name, args, whole, data, make, sensitivity) end
   function recipe.methods(methods, names) return listed(spec.name, methods, names) end
-  recipe.joined = joined
+  recipe.joined, recipe.list = joined, native.list
   function recipe.stayed(report) return stayed(args, report) end
   function recipe.judge(before, after, data) return judged(spec, args, before, after, data) end
   function recipe.trained(before, after, data, metric) return trained(spec, args, before, after, data, metric) end

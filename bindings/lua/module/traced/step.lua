@@ -4,7 +4,7 @@
 -- A number of a loss, a function or a network (tn.nn) that a schedule can drive by its name. Where nothing drives it,
 -- and outside of a trace, it is value.
 function tn.setting(name, value)
-  if #traces == 0 then return value end
+  if not innermost() then return value end
   local trace = current()
   trace.settings = trace.settings or {}
   local known = trace.settings[name]

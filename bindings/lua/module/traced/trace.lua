@@ -6,10 +6,11 @@ local error, setmetatable, getmetatable, rawget, rawequal = error, setmetatable,
 local ipairs, pairs, type, tostring, tonumber = ipairs, pairs, type, tostring, tonumber
 local select, next = select, next
 local pcall, math, table, string = pcall, math, table, string
+local running, status_of = coroutine.running, coroutine.status
 
 local Value = {} -- metatable of traced values
 local methods = {}
-local traces = {} -- under construction, the innermost last
+local traces = {} -- under construction, of all coroutines, the innermost last
 
 -- Stops with the script's own line in front.
 local function fail(...)
@@ -24,8 +25,31 @@ local function kind(x)
   return is_traced(x) and "traced" or native.kind(x)
 end
 
+-- Of the coroutine that runs, or of one that waits for it: not where a traced function has yielded.
+local function is_active(trace)
+  local status = status_of(trace.thread)
+  return status == "running" or status == "normal"
+end
+
+local function innermost()
+  for i = #traces, 1, -1 do
+    if is_active(traces[i]) then return traces[i] end
+  end
+end
+
+local function open_trace(trace)
+  trace.thread = running()
+  traces[#traces + 1] = trace
+end
+
+local function close_trace(trace)
+  for i = #traces, 1, -1 do
+    if rawequal(traces[i], trace) then return table.remove(traces, i) end
+  end
+end
+
 local function current(what)
-  local trace = traces[#traces]
+  local trace = innermost()
   if not trace then fail(what or "this function", ": expected to be called inside tn.jit, tn.grad or tn.vmap") end
   return trace
 end
@@ -55,7 +79,7 @@ local function lift(x)
   local trace = current()
   if rawequal(x.trace, trace) then return x end
   local alive = false
-  for _, outer in ipairs(traces) do alive = alive or rawequal(outer, x.trace) end
+  for _, outer in ipairs(traces) do alive = alive or rawequal(outer, x.trace) and is_active(outer) end
   if not alive then
     fail("expected a value of the function being traced, got one that outlived its function: return it instead")
   end

@@ -63,9 +63,9 @@ end
 -- Runs body with a new trace; the trace ends in any case.
 local function traced(body)
   local trace = new_trace()
-  traces[#traces + 1] = trace
+  open_trace(trace)
   local results = table.pack(pcall(body, trace))
-  traces[#traces] = nil
+  close_trace(trace)
   if not results[1] then error(results[2], 0) end
   return table.unpack(results, 2, results.n)
 end
@@ -139,7 +139,7 @@ end
 function compiled:__call(...)
   local args = table.pack(...)
   local leaves, key = {}, {}
-  if #traces > 0 then return self.inline(...) end
+  if innermost() then return self.inline(...) end
   for i = 1, args.n do
     local first, names = #leaves + 1, {}
     flatten(args[i], "x" .. i, leaves, names)

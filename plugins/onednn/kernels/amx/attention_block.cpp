@@ -142,8 +142,8 @@ class Head {
         return store_as(y, reinterpret_cast<float*>(dst) + first, [&](Vf x) { return x * factor; });
     }
   }
-  template <class Code>
-  void store_quantized(const float* y, float factor, Code* to) const {
+  template <class Integer>
+  void store_quantized(const float* y, float factor, Integer* to) const {
     const float steps = factor / args_.dst.quant.scale;
     const auto zero = static_cast<float>(args_.dst.quant.zero_point);
     store_as(y, to, [&](Vf x) { return round_even(x * steps) + zero; });

@@ -8,7 +8,7 @@
 
 #include <type_traits>
 
-#include "ending.h"
+#include "epilogue.h"
 #include "tiles.h"
 
 namespace tenon::onednn::kernels::amx {
@@ -54,10 +54,11 @@ struct Held {
   bool is_last = false;  // of the pieces of k
 };
 
-// Rows that wait for any ending.
+// Rows that wait for an epilogue of any operations.
 class GeneralRest {
  public:
-  GeneralRest(const GeneralEnding& ending, const RowGaps& gaps) : ending_(ending), gaps_(gaps) {}
+  GeneralRest(const GeneralEpilogue& epilogue, const RowGaps& gaps)
+      : epilogue_(epilogue), gaps_(gaps) {}
   TENON_INLINE void wait(const int32_t* sums, int64_t row, int64_t column, int rows) {
     sums_ = sums;
     row_ = row;
@@ -69,9 +70,9 @@ class GeneralRest {
     while (count > 0 && rows_ > 0) {
       const bool is_pair = rows_ > 1 && gaps_.run(row_) > 1;
       if (is_pair)
-        ending_.template store<2>(sums_, gaps_.row(row_), column_);
+        epilogue_.template store<2>(sums_, gaps_.row(row_), column_);
       else
-        ending_.template store<1>(sums_, gaps_.row(row_), column_);
+        epilogue_.template store<1>(sums_, gaps_.row(row_), column_);
       const int done = is_pair ? 2 : 1;
       count -= done;
       rows_ -= done;
@@ -81,7 +82,7 @@ class GeneralRest {
   }
 
  private:
-  const GeneralEnding& ending_;
+  const GeneralEpilogue& epilogue_;
   const RowGaps& gaps_;
   const int32_t* sums_ = nullptr;  // [rows, 32]
   int64_t row_ = 0;                // of the unit
@@ -110,12 +111,12 @@ class Blocks {
   TENON_INLINE int held_rows() const { return held_.rows; }
   // Where the sums in the tiles go; null: there are none.
   TENON_INLINE int32_t* held() const { return held_.rows > 0 ? held_.sums : nullptr; }
-  // Rows that wait for their ending; some of them get it.
+  // Rows that wait for their epilogue; it is applied to some of them.
   TENON_INLINE int waiting() const { return rest_.rows(); }
   TENON_INLINE void take(int rows) { rest_.take(rows); }
 
   // The next block is in the tiles, and the sums of the one before in memory. mend(held): before
-  // they get their ending.
+  // their epilogue.
   template <class Mend>
   TENON_INLINE void hold(const Held& next, const Mend& mend) {
     end_held(mend);
@@ -139,10 +140,10 @@ class Blocks {
   }
 
  private:
-  // Whole blocks have their ending in registers; any other one is for the general ending.
+  // Whole blocks have numbers of their epilogue in registers; all others take the general one.
   using Rest = std::conditional_t<shape == Shape::kGeneral,
                                   GeneralRest,
-                                  PanelEnding<has_integers, To, shape, From>>;
+                                  PanelEpilogue<has_integers, To, shape, From>>;
 
   static Epilogue whole(Epilogue epilogue, int64_t columns) {
     epilogue.columns = columns;
@@ -170,7 +171,7 @@ class Blocks {
 
   Epilogue epilogue_;
   RowGaps gaps_;
-  GeneralEnding general_;
+  GeneralEpilogue general_;
   Rest rest_;
   Tiles tiles_;
   Held held_;
@@ -186,9 +187,9 @@ inline Shape shape_of(const Epilogue& epilogue) {
   return op.kind == EpilogueOp::Kind::kAdd && is_whole ? Shape::kResidual : Shape::kGeneral;
 }
 
-// run.operator()<To, shape, From>() with what an epilogue's endings are made of.
+// run.operator()<To, shape, From>() with the types and the shape of an epilogue.
 template <class Run>
-void with_general_ending(const Run& run) {
+void with_general_epilogue(const Run& run) {
   run.template operator()<float, Shape::kGeneral, float>();
 }
 // Bytes are added to bytes and floats to floats; all else is rare.
@@ -202,10 +203,10 @@ void with_residual(const Epilogue& epilogue, const Run& run) {
     if (from == ElementType::kBf16) return run.template operator()<To, Shape::kResidual, Bf16>();
     if (from == ElementType::kF32) return run.template operator()<To, Shape::kResidual, float>();
   }
-  with_general_ending(run);
+  with_general_epilogue(run);
 }
 template <class To, class Run>
-void with_ending_as(const Epilogue& epilogue, const Run& run) {
+void with_epilogue_as(const Epilogue& epilogue, const Run& run) {
   switch (shape_of(epilogue)) {
     case Shape::kPlain:
       return run.template operator()<To, Shape::kPlain, float>();
@@ -214,26 +215,26 @@ void with_ending_as(const Epilogue& epilogue, const Run& run) {
     case Shape::kErfGelu:
       if constexpr (sizeof(To) == sizeof(float))
         return run.template operator()<To, Shape::kErfGelu, float>();
-      return with_general_ending(run);
+      return with_general_epilogue(run);
     case Shape::kResidual:
       return with_residual<To>(epilogue, run);
     case Shape::kGeneral:
-      return with_general_ending(run);
+      return with_general_epilogue(run);
   }
 }
 template <class Run>
-void with_ending(const Epilogue& epilogue, const Run& run) {
+void with_epilogue(const Epilogue& epilogue, const Run& run) {
   switch (epilogue.dst.type) {
     case ElementType::kU8:
-      return with_ending_as<uint8_t>(epilogue, run);
+      return with_epilogue_as<uint8_t>(epilogue, run);
     case ElementType::kS8:
-      return with_ending_as<int8_t>(epilogue, run);
+      return with_epilogue_as<int8_t>(epilogue, run);
     case ElementType::kBf16:
-      return with_ending_as<Bf16>(epilogue, run);
+      return with_epilogue_as<Bf16>(epilogue, run);
     case ElementType::kF32:
-      return with_ending_as<float>(epilogue, run);
+      return with_epilogue_as<float>(epilogue, run);
     default:
-      return with_general_ending(run);
+      return with_general_epilogue(run);
   }
 }
 

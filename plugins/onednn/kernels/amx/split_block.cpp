@@ -322,8 +322,9 @@ bool have_parts(const float* numbers, int64_t n) {
 
 void split_unit(const SplitProductArgs& args, const SplitUnit& unit) {
   auto run = [&]<class To, Shape shape, class From>() { Unit<To, shape, From>(args, unit).run(); };
-  if (args.epilogue.dst.type == ElementType::kF32) return with_ending_as<float>(args.epilogue, run);
-  with_general_ending(run);
+  if (args.epilogue.dst.type == ElementType::kF32)
+    return with_epilogue_as<float>(args.epilogue, run);
+  with_general_epilogue(run);
 }
 
 }  // namespace tenon::onednn::kernels::amx

@@ -160,7 +160,7 @@ class Unit {
 
 template <Kind kind>
 void run_unit(const TileProductArgs& args, const TileUnit& unit) {
-  with_ending(args.epilogue, [&]<class To, Shape shape, class From>() {
+  with_epilogue(args.epilogue, [&]<class To, Shape shape, class From>() {
     Unit<kind, To, shape, From>(args, unit).run();
   });
 }

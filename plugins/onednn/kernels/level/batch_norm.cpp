@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisation by the statistics of a batch, one piece of rows at a time; contract in
+// Normalization by the statistics of a batch, one piece of rows at a time; contract in
 // ../batch_norm.h, of the arguments in ../batch_norm_args.h.
 
 #include "elements.h"

@@ -111,7 +111,7 @@ void count(const BinaryBlock& block, int64_t row, int64_t column, int panels, Co
 // The rows of one panel, through all that follows.
 template <int rows, class To>
 void store_panel(const BinaryBlock& block,
-                 const Finish<kRegisters>& finish,
+                 const RowEpilogue<kRegisters>& row_epilogue,
                  const TileOf& tile,
                  int at,
                  const Counts& counts) {
@@ -127,7 +127,7 @@ void store_panel(const BinaryBlock& block,
   if constexpr (sizeof(To) == sizeof(int32_t) && To(0.5F) == To(0)) {
 #pragma GCC unroll 4
     for (int r = 0; r < rows; ++r)
-      finish(to + r * epilogue.dst_stride, sums[r], tile.column);
+      row_epilogue.store(to + r * epilogue.dst_stride, sums[r], tile.column);
   } else {
     Vf y[rows][kRegisters];
 #pragma GCC unroll 4
@@ -135,39 +135,40 @@ void store_panel(const BinaryBlock& block,
 #pragma GCC unroll 4
       for (int v = 0; v < kRegisters; ++v)
         y[r][v] = to_float(sums[r][v]);
-      finish.scale(y[r], tile.column, y[r]);
+      row_epilogue.scale(y[r], tile.column, y[r]);
     }
     if (epilogue.n_ops > 0) apply_all<kRegisters>(epilogue, tile, y[0]);
 #pragma GCC unroll 4
     for (int r = 0; r < rows; ++r)
-      finish(to + r * epilogue.dst_stride, y[r], tile.column);
+      row_epilogue.store(to + r * epilogue.dst_stride, y[r], tile.column);
   }
 }
 
 template <int rows, class To>
 void multiply_rows(const BinaryBlock& block,
-                   const Finish<kRegisters>& finish,
+                   const RowEpilogue<kRegisters>& row_epilogue,
                    int64_t row,
                    int64_t column,
                    int panels) {
   Counts counts;
   count<rows>(block, row, column, panels, &counts);
   for (int p = 0; p < panels; ++p)
-    store_panel<rows, To>(block, finish, {row, column + p * kColumns, rows}, p * kColumns, counts);
+    store_panel<rows, To>(block, row_epilogue, {row, column + p * kColumns, rows}, p * kColumns,
+                          counts);
 }
 
 // All rows by some panels, which stay in the cache meanwhile, then by the next.
 template <class To>
 void multiply(const BinaryBlock& block) {
-  const Finish<kRegisters> finish(block.epilogue);
+  const RowEpilogue<kRegisters> row_epilogue(block.epilogue);
   const int64_t columns = block.epilogue.columns;
   for (int64_t column = 0; column < columns;) {
     const int panels = columns - column > (kMostPanels - 1) * kColumns ? kMostPanels : 1;
     int64_t row = 0;
     for (; row + kMostRows <= block.n_rows; row += kMostRows)
-      multiply_rows<kMostRows, To>(block, finish, row, column, panels);
+      multiply_rows<kMostRows, To>(block, row_epilogue, row, column, panels);
     for (; row < block.n_rows; ++row)
-      multiply_rows<1, To>(block, finish, row, column, panels);
+      multiply_rows<1, To>(block, row_epilogue, row, column, panels);
     column += panels * kColumns;
   }
 }

@@ -56,7 +56,7 @@ struct Tile : WindowTile<uint8_t, S, kRows, kColumns, S::kGroups * kPixels> {
         }
       }
     }
-    finish<kFull, kRows * kColumns>(args, to, sums[0], results, c, mask);
+    apply_epilogue<kFull, kRows * kColumns>(args, to, sums[0], results, c, mask);
   }
 
   __attribute__((target("avx512vnni"))) void run(const DepthwiseArgs& args,

@@ -132,12 +132,12 @@ TENON_VNNI void scaled_hard_swish(const DepthwiseArgs& args, Scaled32* y, int n)
 // Sums of n results to their places; many at once, so that the long chains of an activation
 // overlap.
 template <bool kFull, int n>
-TENON_VNNI void finish(const DepthwiseArgs& args,
-                       const Rounding& to,
-                       const Lanes32* sums,
-                       uint8_t* const* results,
-                       int64_t c,
-                       __mmask32 mask) {
+TENON_VNNI void apply_epilogue(const DepthwiseArgs& args,
+                               const Rounding& to,
+                               const Lanes32* sums,
+                               uint8_t* const* results,
+                               int64_t c,
+                               __mmask32 mask) {
   Scaled32 y[n];
 #pragma GCC unroll 4
   for (int i = 0; i < n; ++i)

@@ -121,4 +121,13 @@ static inline void store_some(T* p, Vf v, int64_t n) {
     store_lanes_part(p, v, n);
 }
 
+// Calls f(i, count) for each register of [0, n); count is the number of lanes that are there.
+template <class F>
+void each_register(int64_t n, const F& f) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    f(i, kLanes);
+  if (i < n) f(i, static_cast<int>(n - i));
+}
+
 }  // namespace tenon::onednn::kernels::TENON_LEVEL

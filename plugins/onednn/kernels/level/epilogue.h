@@ -161,14 +161,15 @@ template <int registers>
     apply<registers>(epilogue, epilogue.ops[i], tile, y);
 }
 
-// What the result's type stores of one row in a panel: integer sums, or y.
+// The first and the last of an epilogue, for one row of a panel: scales and bias, and bounds,
+// rounding and storing in the result's type.
 template <int registers>
-struct Finish {
+struct RowEpilogue {
   static constexpr int kColumns = registers * kLanes;
   const Epilogue& epilogue;
   float low, high;  // quantized values: where rounding and the zero point stay within the type
 
-  explicit Finish(const Epilogue& of) : epilogue(of), low(of.low), high(of.high) {
+  explicit RowEpilogue(const Epilogue& of) : epilogue(of), low(of.low), high(of.high) {
     const bool is_signed = of.dst.type == ElementType::kS8;
     if (!is_signed && of.dst.type != ElementType::kU8) return;
     const auto zero = static_cast<float>(of.dst.quant.zero_point);
@@ -201,9 +202,9 @@ struct Finish {
   TENON_INLINE void store_panel(int32_t* to, const Vi* sums) const {
     std::memcpy(to, sums, sizeof(Vi) * registers);
   }
-  // The columns that are there.
+  // The columns that are there. row: y, or integer sums where the result is i32.
   template <class To, class V>
-  TENON_INLINE void operator()(To* to, const V* row, int64_t column) const {
+  TENON_INLINE void store(To* to, const V* row, int64_t column) const {
     const int64_t n = epilogue.columns - column;
     if (n >= kColumns) return store_panel(to, row);
     To panel[kColumns];
@@ -216,10 +217,10 @@ struct Finish {
 // bits.
 template <int registers, class To>
 void store_tile(const Epilogue& epilogue, const TileOf& tile, const Vf* y) {
-  const Finish<registers> finish(epilogue);
+  const RowEpilogue<registers> row_epilogue(epilogue);
   To* const to = static_cast<To*>(epilogue.dst.data) + tile.row * epilogue.dst_stride + tile.column;
   for (int r = 0; r < tile.rows; ++r)
-    finish(to + r * epilogue.dst_stride, y + r * registers, tile.column);
+    row_epilogue.store(to + r * epilogue.dst_stride, y + r * registers, tile.column);
 }
 
 }  // namespace tenon::onednn::kernels::TENON_LEVEL

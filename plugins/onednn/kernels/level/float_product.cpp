@@ -33,10 +33,10 @@ bool is_plain(const Epilogue& epilogue) {
 }
 
 // sums: [tile.rows][kRegisters]
-[[gnu::noinline]] void finish_tile(const Epilogue& epilogue, const TileOf& tile, Vf* sums) {
-  const Finish<kRegisters> finish(epilogue);
+[[gnu::noinline]] void apply_epilogue(const Epilogue& epilogue, const TileOf& tile, Vf* sums) {
+  const RowEpilogue<kRegisters> row_epilogue(epilogue);
   for (int r = 0; r < tile.rows; ++r)
-    finish.scale(sums + r * kRegisters, tile.column, sums + r * kRegisters);
+    row_epilogue.scale(sums + r * kRegisters, tile.column, sums + r * kRegisters);
   if (epilogue.n_ops > 0) apply_all<kRegisters>(epilogue, tile, sums);
   of_float_type(epilogue.dst.type,
                 [&]<class To>() { store_tile<kRegisters, To>(epilogue, tile, sums); });
@@ -71,7 +71,7 @@ void multiply_tile(const FloatBlock& block, int64_t row) {
   }
   const Epilogue& epilogue = block.epilogue;
   if (epilogue.columns < kColumns || !is_plain(epilogue))
-    return finish_tile(epilogue, {row, 0, rows}, sums[0]);
+    return apply_epilogue(epilogue, {row, 0, rows}, sums[0]);
   float* const to = static_cast<float*>(epilogue.dst.data) + row * epilogue.dst_stride;
 #pragma GCC unroll 16
   for (int v = 0; v < kRegisters; ++v) {

@@ -165,7 +165,7 @@ TENON_VNNI void multiply_vnni(const Int4Block& block, Vf (*to)[kRegisters]) {
 
 // ---- reals ----
 
-// Code i (of 8) of each lane, less 8 where that is the zero point of all.
+// Quantized value i (of 8) of each lane, less 8 where that is the zero point of all.
 #if defined(__AVX512F__)
 struct Decoder {
   Vf numbers;  // of the 16 quantized values
@@ -242,15 +242,15 @@ void multiply_reals(const Int4Block& block, Vf (*to)[kRegisters]) {
 
 template <class To>
 void store_rows(const Epilogue& epilogue, int rows, const Vf (*y)[kRegisters]) {
-  const Finish<kRegisters> finish(epilogue);
+  const RowEpilogue<kRegisters> row_epilogue(epilogue);
   for (int r = 0; r < rows; ++r)
-    finish(static_cast<To*>(epilogue.dst.data) + r * epilogue.dst_stride, y[r], 0);
+    row_epilogue.store(static_cast<To*>(epilogue.dst.data) + r * epilogue.dst_stride, y[r], 0);
 }
 
-void finish_rows(const Epilogue& epilogue, int rows, Vf (*y)[kRegisters]) {
-  const Finish<kRegisters> finish(epilogue);
+void apply_epilogue(const Epilogue& epilogue, int rows, Vf (*y)[kRegisters]) {
+  const RowEpilogue<kRegisters> row_epilogue(epilogue);
   for (int r = 0; r < rows; ++r)
-    finish.scale(y[r], 0, y[r]);
+    row_epilogue.scale(y[r], 0, y[r]);
   for (int i = 0; i < epilogue.n_ops; ++i)
     apply<kRegisters>(epilogue, epilogue.ops[i], {0, 0, rows}, y[0]);
   of_float_type(epilogue.dst.type, [&]<class To>() { store_rows<To>(epilogue, rows, y); });
@@ -292,7 +292,7 @@ void multiply_block(const Int4Block& block) {
     multiply_rows<rows, false>(block, sums);
   else
     multiply_rows<rows, true>(block, sums);
-  finish_rows(block.epilogue, rows, sums);
+  apply_epilogue(block.epilogue, rows, sums);
 }
 
 }  // namespace

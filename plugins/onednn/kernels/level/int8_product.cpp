@@ -49,7 +49,7 @@ void multiply_tile(const Int8Block& block, int64_t row, int64_t column) {
     }
   }
   const Epilogue& epilogue = block.epilogue;
-  const Finish<kRegisters> finish(epilogue);
+  const RowEpilogue<kRegisters> row_epilogue(epilogue);
   To* const to = static_cast<To*>(epilogue.dst.data) + row * epilogue.dst_stride + column;
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r)
@@ -59,7 +59,7 @@ void multiply_tile(const Int8Block& block, int64_t row, int64_t column) {
   if constexpr (kStoresSums<To>) {
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r)
-      finish(to + r * epilogue.dst_stride, sums[r], column);
+      row_epilogue.store(to + r * epilogue.dst_stride, sums[r], column);
   } else {
     Vf y[rows][kRegisters];
 #pragma GCC unroll 16
@@ -67,12 +67,12 @@ void multiply_tile(const Int8Block& block, int64_t row, int64_t column) {
 #pragma GCC unroll 16
       for (int v = 0; v < kRegisters; ++v)
         y[r][v] = to_float(sums[r][v]);
-      finish.scale(y[r], column, y[r]);
+      row_epilogue.scale(y[r], column, y[r]);
     }
     if (epilogue.n_ops > 0) apply_all<kRegisters>(epilogue, {row, column, rows}, y[0]);
 #pragma GCC unroll 16
     for (int r = 0; r < rows; ++r)
-      finish(to + r * epilogue.dst_stride, y[r], column);
+      row_epilogue.store(to + r * epilogue.dst_stride, y[r], column);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local response normalisation over channels; contract in ../lrn.h.
+// Local response normalization over channels; contract in ../lrn.h.
 
 #include "level.h"
 #include "vector_math.h"

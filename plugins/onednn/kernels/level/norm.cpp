@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisation of rows; contract in ../norm.h. A block of the row is loaded (with the residual)
+// Normalization of rows; contract in ../norm.h. A block of the row is loaded (with the residual)
 // into a buffer in L1; rows of one block are loaded once, longer ones once per pass.
 
 #include "elements.h"
@@ -17,15 +17,6 @@ const float* row_f32(const Source& src, int64_t offset, int64_t n, float* buffer
   if (src.type == ElementType::kF32) return static_cast<const float*>(src.data) + offset;
   load_f32(src, offset, n, buffer);
   return buffer;
-}
-
-// Calls f(i, part) for each register of [0, n); part is the number of lanes that count.
-template <class F>
-void each_register(int64_t n, const F& f) {
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    f(i, kLanes);
-  if (i < n) f(i, static_cast<int>(n - i));
 }
 
 // What x becomes: ((x - mean) - rest) * factor. mean is rounded to f32, which says little of a row

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of floating-point numbers to 8-bit integers and back, requantisation; contract in
+// Rows of floating-point numbers to 8-bit integers and back, requantization; contract in
 // ../quantize.h.
 
 #include "elements.h"
@@ -11,14 +11,6 @@ namespace {
 
 constexpr int64_t kBlock = 1024;
 
-// Calls f(i, count) for each register of [0, n).
-template <class F>
-void each_register(int64_t n, const F& f) {
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    f(i, kLanes);
-  if (i < n) f(i, static_cast<int>(n - i));
-}
 template <class T>
 Vf get(const T* p, int count) {
   return count == kLanes ? load_lanes(p) : load_lanes_part(p, count);
@@ -45,7 +37,7 @@ Vu get_words(const int32_t* p, int count) {
   return v;
 }
 
-// x: [n] f32; Q: the quantised type
+// x: [n] f32; Q: the quantized type
 template <class Q>
 void quantize_block(
     const float* x, const QuantizeArgs& args, const QuantizeRow& row, int64_t at, int64_t n) {

@@ -90,7 +90,7 @@ static inline void narrow_panel(void* to, const Vi* v) {
   const __m128i bytes = _mm_packus_epi16(low, high);
   std::memcpy(to, &bytes, sizeof bytes);
 }
-// The exponent is moved by a multiplication, which also normalises denormals.
+// The exponent is moved by a multiplication, which also normalizes denormals.
 static inline Vf load_f16(const void* p) {
   Vi half = widen_u16(p);
   Vi magnitude = (half & 0x7fff) << 13;

@@ -15,7 +15,7 @@ constexpr int kOfGroup = static_cast<int>(kSparseGroup) / kLanes;  // registers 
 constexpr int kRegisters = kColumns / kLanes;                      // of a row of one panel
 constexpr int kMostSums = kCpuRegisters / 2;  // registers that are summed up in at once
 
-// What sums are kept in from one span of steps to the next, and until they are ended: of each panel
+// What sums are kept in from one span of steps to the next, and until their epilogue: of each panel
 // [16 columns][rows], or [rows][16].
 constexpr int64_t kPanelSums = kColumns * kMostSparseGroups * kSparseGroup;
 struct Sums {
@@ -159,10 +159,10 @@ TENON_INLINE void sum_sixteen(const Span& span, int64_t panel, int64_t first, fl
 }
 
 // y: [rows][16], sums
-void end_rows(const Epilogue& epilogue, const TileOf& tile, Vf* y) {
-  const Finish<kRegisters> finish(epilogue);
+void apply_epilogue(const Epilogue& epilogue, const TileOf& tile, Vf* y) {
+  const RowEpilogue<kRegisters> row_epilogue(epilogue);
   for (int r = 0; r < tile.rows; ++r)
-    finish.scale(y + r * kRegisters, tile.column, y + r * kRegisters);
+    row_epilogue.scale(y + r * kRegisters, tile.column, y + r * kRegisters);
   for (int i = 0; i < epilogue.n_ops; ++i)
     apply<kRegisters>(epilogue, epilogue.ops[i], tile, y);
   of_float_type(epilogue.dst.type,
@@ -188,8 +188,8 @@ void end_columns(const SparseBlock& block, int64_t panel, const float* sums) {
             Number::real(lanes[i], block, (block.panel + panel) * kColumns + v * kLanes);
     }
     const int64_t left = block.n_rows - first;
-    end_rows(block.epilogue,
-             {first, panel * kColumns, static_cast<int>(left < kLanes ? left : kLanes)}, y);
+    apply_epilogue(block.epilogue,
+                   {first, panel * kColumns, static_cast<int>(left < kLanes ? left : kLanes)}, y);
   }
 }
 // The same of sums that are rows of 16 already.
@@ -202,7 +202,7 @@ void end_sixteens(const SparseBlock& block, int64_t panel, const float* sums) {
     for (int i = 0; i < rows * kRegisters; ++i)
       y[i] = Number::real(load(sums + row * kColumns + i * kLanes), block,
                           (block.panel + panel) * kColumns + i % kRegisters * kLanes);
-    end_rows(block.epilogue, {row, panel * kColumns, rows}, y);
+    apply_epilogue(block.epilogue, {row, panel * kColumns, rows}, y);
   }
 }
 

@@ -20,7 +20,7 @@ namespace tenon::onednn::kernels::TENON_LEVEL {
 namespace {
 
 #if defined(__AVX2__)
-struct Code {
+struct Int8 {
   using Sum = Vi;
   TENON_INLINE static Vi splat(const void* quantized, int64_t at) {
     return splat_i(static_cast<const int32_t*>(quantized)[at]);
@@ -50,7 +50,7 @@ struct Code {
 
 void sparse_int8([[maybe_unused]] const SparseBlock& block) {
 #if defined(__AVX2__)
-  multiply_block<Code>(block);
+  multiply_block<Int8>(block);
 #endif
 }
 

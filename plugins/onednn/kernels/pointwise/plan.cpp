@@ -51,6 +51,8 @@ std::string check_edges(std::span<const PointwiseEdge> edges, uint64_t rank) {
   for (const PointwiseEdge& edge : edges) {
     if (edge.strides.size() != rank) return "pointwise: expected one stride per dimension";
     if (!is_float_kernel_type(edge.type)) return "pointwise: expected a type of the float kernels";
+    if (edge.quant.scale != 0 && element_bytes(edge.type) != 1)
+      return "pointwise: expected a scale with 8-bit integers only";
   }
   return {};
 }

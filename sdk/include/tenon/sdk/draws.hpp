@@ -3,15 +3,13 @@
 // The seed of an operator that draws: its attribute, which ONNX keeps as a float for some operators
 // and as an integer for others; where it has none, a number made of the node's name.
 
+#include "tenon/fnv.hpp"
 #include "tenon/sdk/graph.hpp"
 
 namespace tenon {
 
 inline double seed_of_name(std::string_view name) {
-  uint64_t hash = 0xcbf29ce484222325ull;  // FNV-1a
-  for (char c : name)
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-  return static_cast<double>(hash >> 11);  // what a double holds
+  return static_cast<double>(fnv1a(name) >> 11);  // what a double holds
 }
 inline double seed_of(Node node) {
   tn_any seed = node.attr("seed");

@@ -112,6 +112,14 @@ class Edit : public EditView {
   explicit Edit(tn_edit* taken) : EditView{taken} {}
 };
 
+// All nodes that nothing reads, and those that only such read.
+inline Status erase_unused(EditView edit) {
+  std::vector<Node> nodes = edit.graph().nodes();
+  for (size_t i = nodes.size(); i-- > 0;)
+    if (!nodes[i].is_used()) TN_CHECK(edit.erase(nodes[i]));
+  return {};
+}
+
 inline Result<Node> EditView::add(const NodeSpec& spec) const {
   std::vector<tn_value_id> inputs;
   for (const Value& v : spec.inputs)

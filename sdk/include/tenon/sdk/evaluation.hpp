@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The loop that evaluates: batches of a feed are run, and what comes out is measured.
+// What evaluates: batches are run, and what comes out is measured.
 
 #include <utility>
 
@@ -76,17 +76,15 @@ class Results {
   std::vector<std::vector<int64_t>> dims_;
 };
 
-// load(b) gives batch b; each(batch, results) is called when it has been run. Extras are inputs of
-// a plan that computes with them, as one with the loss inside.
-enum class Extras { kKept, kRun };
+// The same of a plan that computes with the extras too, as one with the loss inside. load(b) gives
+// batch b.
 template <class Load, class Each>
-Status run_batches(
-    Plan& plan, uint64_t n, Extras extras, const Cancel& cancel, Load&& load, Each&& each) {
+Status run_batches(Plan& plan, uint64_t n, const Cancel& cancel, Load&& load, Each&& each) {
   for (uint64_t b = 0; b < n; ++b) {
     TN_CHECK(cancel.check());
     Result<Feed::Batch> batch = load(b);
     if (!batch.ok()) return std::move(batch).status();
-    TN_CHECK(plan.run(extras == Extras::kRun ? batch->all : batch->inputs, cancel.raw()));
+    TN_CHECK(plan.run(batch->all, cancel.raw()));
     TN_CHECK(each(*batch));
   }
   return {};

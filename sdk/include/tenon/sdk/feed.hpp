@@ -5,10 +5,9 @@
 // uses it: evaluation, comparison, calibration, gradients, teachers, training.
 //
 //   TN_TRY(feed, Feed::make(ctx, data, graph, {.batch = 8}));
-//   for (uint64_t b = 0; b < feed.batches(); ++b) {
-//     TN_TRY(batch, feed.load(b));
-//     TN_CHECK(plan.run(batch.inputs));
-//   }
+//   TN_CHECK(run_batches(plan, feed, cancel, nullptr, [&](const Feed::Batch& batch) -> Status {
+//     return read(plan[0], batch.samples);
+//   }));
 
 #include <map>
 #include <numeric>
@@ -35,7 +34,7 @@ struct FeedPlan {
   std::vector<std::string> labels = {"label"};     // no input takes these by their shape alone
 };
 
-// The options by which a pass is given data to run a model on.
+// The options by which a pass is given data to run a model on: TENON_FEED_OPTIONS.
 struct FeedOptions {
   Component data;  // falsy where the option is absent
   uint64_t samples = 256, batch = 16;
@@ -48,7 +47,20 @@ struct FeedOptions {
     out.batch = static_cast<uint64_t>(options.integer("batch", 16));
     return Result<FeedOptions>(std::move(out));
   }
+  // Whole batches only: a sample that is seen twice would count twice.
+  FeedPlan plan(std::string_view user) const {
+    return {.user = user, .usual = batch, .samples = samples, .rest = Rest::kLeftOut};
+  }
 };
+
+// In a component's schema, JSON without braces. what: the data is; then the defaults, as texts.
+#define TENON_FEED_OPTIONS(what, samples, batch)                                      \
+  R"("data": {"type": "component", "role": "tenon.dataset/1", "description": ")" what \
+  R"(: a data set, an id or a file"},)"                                               \
+  R"("samples": {"type": "integer", "minimum": 1, "default": )" samples               \
+  R"(, "description": "samples of it, at most"},)"                                    \
+  R"("batch": {"type": "integer", "minimum": 1, "default": )" batch                   \
+  R"(, "description": "batch size"})"
 
 class Feed {
  public:
@@ -57,6 +69,7 @@ class Feed {
     std::span<const DLTensor> extras;  // of want(), without padding
     std::span<const DLTensor> all;     // inputs, then extras
     uint64_t samples = 0;
+    uint64_t number = 0;  // of load(b)
   };
 
   // data: outlives the feed. Names and types are checked now, before anything is compiled.
@@ -102,14 +115,17 @@ class Feed {
     std::iota(index.begin(), index.end(), b * batch_);
     Result<Batch> loaded = load(index);
     if (!loaded.ok()) return std::move(loaded).status().in(batch_text(b));
+    loaded->number = b;
     return loaded;
   }
 
  private:
   uint64_t end_of(uint64_t b) const { return std::min(samples_, (b + 1) * batch_); }
   Status fault(std::string_view why) const { return invalid(cat("option ", option_, ": ", why)); }
+  Status find_axes();
   Status count(const FeedPlan& plan);
   Status fix_batch(const FeedPlan& plan);
+  Status move_samples(const Fed& field, DLTensor* given);
   Status hand_on(const Fed& field, Tensor* room, DLTensor* view);
   void warn_of_nan(std::span<const uint64_t> samples);
   void note(std::string text) {
@@ -126,6 +142,7 @@ class Feed {
   bool is_fixed_ = false;
   bool has_warned_ = false;                // of NaN
   std::unique_ptr<Buffers> raw_;           // the fields as they are
+  std::map<size_t, Tensor> moved_;         // those whose samples are not along axis 0, by field
   std::vector<Tensor> room_;               // of those that are converted: inputs, then extras
   std::vector<DLTensor> views_;            // inputs, then extras
   std::vector<std::vector<int64_t>> cut_;  // the shapes of extras without padding
@@ -155,6 +172,7 @@ inline Result<Feed> Feed::make(tn_ctx* ctx,
     input.wanted = values[i].type();
     feed.inputs_.push_back(std::move(input));
   }
+  TN_CHECK(feed.find_axes());
   std::vector<std::string> notes;
   Status matched = match_fields(feed.fields_, plan.labels, &feed.inputs_, &notes);
   if (!matched.ok()) return feed.fault(matched.text());
@@ -178,6 +196,21 @@ inline Status Feed::want(const std::string& name, uint32_t dtype) {
   return {};
 }
 
+inline Status Feed::find_axes() {
+  std::vector<Type> types;
+  for (const Fed& input : inputs_)
+    types.push_back(input.wanted);
+  for (Fed& input : inputs_) {
+    Result<size_t> axis = sample_axis(input.wanted, types);
+    if (!axis.ok()) return fault(cat("input ", input.input, ": ", axis.status().text()));
+    input.axis = *axis;
+    if (input.axis > 0)
+      note(cat("input ", input.input, " takes samples along axis ", input.axis, " of ",
+               type_text(input.wanted)));
+  }
+  return {};
+}
+
 inline Status Feed::count(const FeedPlan& plan) {
   const uint64_t size = fields_.table()->size(fields_.data->self());
   if (size == 0) return fault(cat(fields_.data->id(), " is an empty data set"));
@@ -191,8 +224,9 @@ inline Status Feed::count(const FeedPlan& plan) {
 inline Status Feed::fix_batch(const FeedPlan& plan) {
   uint64_t fixed = 0;
   for (const Fed& input : inputs_) {
-    if (!input.wanted.ranked || input.wanted.dims.empty() || input.wanted.dims[0] < 0) continue;
-    const auto here = static_cast<uint64_t>(input.wanted.dims[0]);
+    const Type& wanted = input.wanted;
+    if (!wanted.ranked || wanted.dims.empty() || wanted.dims[0] < 0 || input.axis > 0) continue;
+    const auto here = static_cast<uint64_t>(wanted.dims[0]);
     if (is_fixed_ && here != fixed)
       return fault(cat("the model wants ", fixed, " samples of one input at once and ", here,
                        " of ", input.input));
@@ -218,6 +252,30 @@ inline Status Feed::fix_batch(const FeedPlan& plan) {
   return {};
 }
 
+// What has samples along axis 0 with samples along another one.
+inline Status Feed::move_samples(const Fed& field, DLTensor* given) {
+  std::vector<int64_t> shape(given->shape, given->shape + given->ndim);
+  if (field.axis >= shape.size()) return {};  // refused where its shape is checked
+  const auto end = shape.begin() + static_cast<int64_t>(field.axis) + 1;
+  std::rotate(shape.begin(), shape.begin() + 1, end);
+  Tensor& room = moved_[field.at];
+  if (!room || !std::ranges::equal(shape_of(room.dl()), shape)) {
+    TN_TRY(made, Tensor::zeros(ctx_, dtype_of(*given), shape));
+    room = made;
+  }
+  const auto n = static_cast<size_t>(given->shape[0]);
+  const std::span<const int64_t> dims(shape);
+  const auto before = static_cast<size_t>(element_count(dims.first(field.axis)));
+  const size_t bytes = bytes_of(dtype_of(*given), element_count(dims.subspan(field.axis + 1)));
+  const auto* from = data_of<const char>(*given);
+  auto* to = data_of<char>(room.dl());
+  for (size_t sample = 0; sample < n; ++sample)
+    for (size_t i = 0; i < before; ++i)
+      std::copy_n(from + (sample * before + i) * bytes, bytes, to + (i * n + sample) * bytes);
+  *given = room.dl();
+  return {};
+}
+
 // A field of the batch at hand, in the type that is wanted.
 inline Status Feed::hand_on(const Fed& field, Tensor* room, DLTensor* view) {
   if (!raw_->is_given(field.at))
@@ -226,6 +284,7 @@ inline Status Feed::hand_on(const Fed& field, Tensor* room, DLTensor* view) {
   if (field.given != TN_DTYPE_NONE && dtype_of(given) != field.given)
     return fault(cat("field ", field.name, ": said to be ", dtype_name(field.given),
                      ", a batch of it is ", dtype_name(dtype_of(given))));
+  if (field.axis > 0) TN_CHECK(move_samples(field, &given));
   bool fits = !field.wanted.ranked || field.wanted.rank() == static_cast<size_t>(given.ndim);
   for (size_t i = 0; fits && i < field.wanted.rank(); ++i)
     fits = field.wanted.dims[i] < 0 || field.wanted.dims[i] == given.shape[i];
@@ -247,8 +306,9 @@ inline Status Feed::hand_on(const Fed& field, Tensor* room, DLTensor* view) {
 // Once. A Relu in the model makes 0 of NaN, so that nothing behind it shows that there was one.
 inline void Feed::warn_of_nan(std::span<const uint64_t> samples) {
   for (size_t i = 0; i < inputs_.size() && !has_warned_; ++i) {
-    if (dtype_of(views_[i]) != TN_F32) continue;
-    const int64_t sample = first_along_axis_0(views_[i], [](auto x) { return x != x; });
+    const DLTensor given = inputs_[i].axis > 0 ? (*raw_)[inputs_[i].at].dl() : views_[i];
+    if (dtype_of(given) != TN_F32) continue;
+    const int64_t sample = first_along_axis_0(given, [](auto x) { return x != x; });
     if (sample < 0) continue;
     has_warned_ = true;
     log_line(ctx_, TN_LOG_WARNING,
@@ -279,6 +339,21 @@ inline Result<Feed::Batch> Feed::load(std::span<const uint64_t> samples, uint64_
   }
   std::span<const DLTensor> all(views_);
   return Batch{all.first(n), all.subspan(n), all, samples.size()};
+}
+
+// Runs the plan on each batch; each(batch) reads what came out. progress: of samples, or nullptr.
+template <class Each>
+Status run_batches(Plan& plan, Feed& feed, const Cancel& cancel, Progress* progress, Each&& each) {
+  uint64_t done = 0;
+  for (uint64_t b = 0; b < feed.batches(); ++b) {
+    TN_CHECK(cancel.check());
+    TN_TRY(batch, feed.load(b));
+    TN_CHECK(plan.run(batch.inputs, cancel.raw()).in(feed.batch_text(b)));
+    TN_CHECK(each(batch));
+    done += batch.samples;
+    if (progress) progress->update(done);
+  }
+  return {};
 }
 
 }  // namespace tenon

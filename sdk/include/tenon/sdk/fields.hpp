@@ -27,7 +27,8 @@ struct Fed {
   std::string name, input;  // the field's; the input's, empty for one that is no input
   size_t at = SIZE_MAX;     // among the fields of the data set
   uint32_t given = TN_DTYPE_NONE, dtype = TN_DTYPE_NONE;
-  Type wanted;  // by the model
+  Type wanted;      // by the model
+  size_t axis = 0;  // of the input that samples are along
 };
 
 // A sample of a data set in words: what the data set calls it, else "sample 3".
@@ -99,16 +100,52 @@ inline std::string Fields::options_text() const {
 
 namespace detail {
 
-inline bool fits_shape(const Type& wanted, const Field& field) {
+inline bool is_open(const Type& type, size_t axis) {
+  return type.ranked && axis < type.rank() && type.dims[axis] < 0;
+}
+inline std::string_view symbol_of(const Type& type, size_t axis) {
+  return axis < type.symbols.size() ? std::string_view(type.symbols[axis]) : std::string_view();
+}
+
+}  // namespace detail
+
+// The axis of an input that samples are along: axis 0, unless that one is fixed and another axis
+// has the name that axis 0 of another input has, as N in states of an LSTM, [layers, N, H].
+inline Result<size_t> sample_axis(const Type& input, const std::vector<Type>& all) {
+  if (!input.ranked || input.dims.empty() || input.dims[0] < 0) return size_t{0};
+  for (size_t axis = 1; axis < input.rank(); ++axis) {
+    if (!detail::is_open(input, axis)) continue;
+    const std::string_view name = detail::symbol_of(input, axis);
+    for (const Type& other : all) {
+      if (!detail::is_open(other, 0)) continue;
+      if (!name.empty() && detail::symbol_of(other, 0) == name) return axis;
+      bool may_be = name.empty();
+      for (size_t i = 1; i < other.symbols.size(); ++i)
+        may_be = may_be || other.symbols[i] == name;
+      if (may_be && input.dims[0] > 1)
+        return invalid(cat("the model wants ", type_text(input), " beside ", type_text(other),
+                           ": expected samples along axis 0 of both, or along an axis that has ",
+                           "the name of the other's axis 0"));
+    }
+  }
+  return size_t{0};
+}
+
+namespace detail {
+
+inline bool fits_shape(const Fed& input, const Field& field) {
+  const Type& wanted = input.wanted;
   bool fits = !wanted.ranked || wanted.rank() == field.sample.size() + 1;
-  for (size_t i = 1; fits && i < wanted.rank(); ++i)
-    fits = wanted.dims[i] < 0 || field.sample[i - 1] < 0 || wanted.dims[i] == field.sample[i - 1];
+  for (size_t i = 0; fits && i < field.sample.size() && wanted.ranked; ++i) {
+    const int64_t dim = wanted.dims[i < input.axis ? i : i + 1];
+    fits = dim < 0 || field.sample[i] < 0 || dim == field.sample[i];
+  }
   return fits;
 }
 
-inline bool fits(const Type& wanted, const Field& field) {
-  const bool is_known = wanted.ranked && wanted.dtype != TN_DTYPE_NONE;
-  return is_known && fits_shape(wanted, field) && is_convertible(field.dtype, wanted.dtype);
+inline bool fits(const Fed& input, const Field& field) {
+  const bool is_known = input.wanted.ranked && input.wanted.dtype != TN_DTYPE_NONE;
+  return is_known && fits_shape(input, field) && is_convertible(field.dtype, input.wanted.dtype);
 }
 
 inline Status take_field(const Fields& fields,
@@ -122,9 +159,9 @@ inline Status take_field(const Fields& fields,
   if (!is_convertible(input->given, input->dtype))
     return invalid(cat("field ", field.name, ": the model wants ", dtype_name(input->dtype),
                        ", got ", dtype_name(input->given)));
-  if (!fits_shape(input->wanted, field)) {
+  if (!fits_shape(*input, field)) {
     std::vector<int64_t> shape = field.sample;
-    shape.insert(shape.begin(), -1);
+    shape.insert(shape.begin() + static_cast<int64_t>(std::min(input->axis, shape.size())), -1);
     return invalid(cat("field ", field.name, ": the model wants ", type_text(input->wanted),
                        ", got ", type_text(Type(field.dtype, shape)), fields.options_text()));
   }
@@ -145,13 +182,12 @@ inline const Field* only_fit(const Fields& fields,
   for (const Field& field : fields.all) {
     if (std::find(labels.begin(), labels.end(), field.name) != labels.end()) continue;
     auto takes = [&](const Fed& one) { return one.at == field.at; };
-    if (std::any_of(inputs.begin(), inputs.end(), takes) || !fits(input.wanted, field)) continue;
+    if (std::any_of(inputs.begin(), inputs.end(), takes) || !fits(input, field)) continue;
     if (found) return nullptr;
     found = &field;
   }
   for (const Fed& other : inputs)
-    if (found && other.at == SIZE_MAX && &other != &input && fits(other.wanted, *found))
-      return nullptr;
+    if (found && other.at == SIZE_MAX && &other != &input && fits(other, *found)) return nullptr;
   return found;
 }
 

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "tenon/sdk/any.hpp"
@@ -34,6 +35,7 @@ struct Value {
   Tensor constant() const { return Tensor::share(services.graph->constant(graph, id)); }
   bool is_output() const { return services.graph->is_output(graph, id) != 0; }
   uint64_t consumer_count() const { return services.graph->consumer_count(graph, id); }
+  bool is_used() const { return id != 0 && (consumer_count() > 0 || is_output()); }
   Node consumer(uint64_t i, uint64_t* input = nullptr) const;
   Node producer(uint64_t* output = nullptr) const;  // falsy for inputs and constants
   tn_any note(std::string_view key) const {
@@ -76,6 +78,11 @@ struct Node {
   }
   std::vector<Value> inputs() const { return values(TN_LIST_INPUTS); }
   std::vector<Value> outputs() const { return values(TN_LIST_OUTPUTS); }
+  bool is_used() const {
+    for (Value v : outputs())
+      if (v.is_used()) return true;
+    return false;
+  }
   tn_any attr(std::string_view name) const {
     tn_any out{};
     Status ignored(services.graph->attr(graph, id, str(name), &out));
@@ -128,6 +135,29 @@ inline Node Value::consumer(uint64_t i, uint64_t* input) const {
   return node;
 }
 
+// The nodes that values need, each after what it needs.
+inline std::vector<Node> nodes_behind(const std::vector<Value>& values) {
+  std::vector<Node> order, stack;
+  std::unordered_map<tn_node_id, bool> done;  // false: on the way
+  for (Value value : values)
+    if (Node node = value.producer()) stack.push_back(node);
+  while (!stack.empty()) {
+    Node node = stack.back();
+    auto [at, fresh] = done.emplace(node.id, false);
+    if (!fresh) {
+      stack.pop_back();
+      if (!at->second) order.push_back(node);
+      at->second = true;
+      continue;
+    }
+    for (Value input : node.inputs()) {
+      Node before = input ? input.producer() : Node{};
+      if (before && !done.count(before.id)) stack.push_back(before);
+    }
+  }
+  return order;
+}
+
 // A borrowed graph.
 struct Graph {
   const tn_graph* raw = nullptr;
@@ -166,6 +196,11 @@ class OwnedGraph {
  public:
   OwnedGraph() = default;
   static OwnedGraph take(tn_graph* raw) { return OwnedGraph(raw); }
+  static Result<OwnedGraph> copy_of(const tn_graph* graph) {
+    tn_graph* raw = nullptr;
+    TN_CHECK(services.graph->clone(graph, &raw));
+    return OwnedGraph(raw);
+  }
   OwnedGraph(OwnedGraph&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
   OwnedGraph& operator=(OwnedGraph&& other) noexcept {
     std::swap(raw_, other.raw_);

@@ -60,4 +60,8 @@ inline bool is_computed_of_constants(Value value, int depth = 8) {
   return true;
 }
 
+// Why passes leave a layer for whose weight this holds.
+inline constexpr const char* kComputedWeight =
+    "its weight is computed from constants: apply fusion.default first";
+
 }  // namespace tenon

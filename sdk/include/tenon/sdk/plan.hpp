@@ -101,8 +101,9 @@ class Plan {
   explicit operator bool() const { return raw_ != nullptr; }
   tn_plan* raw() const { return raw_.get(); }
   size_t n_outputs() const { return n_outputs_; }  // those of states stay with the plan
-  // Result i of the latest run; it lives until the next one.
+  // Result i of the latest run, which lives until the next one; and of these tap i.
   const Tensor& operator[](size_t i) const { return (*results_)[i]; }
+  const Tensor& tap(size_t i) const { return (*this)[n_outputs_ + i]; }
   Tensor take(size_t i) { return results_->take(i); }  // the same, to be kept
 
   Status run(std::span<const DLTensor> inputs, const tn_cancel* cancel = nullptr) {
@@ -136,5 +137,10 @@ class Plan {
   std::unique_ptr<Buffers> results_;
   std::vector<const DLTensor*> inputs_;
 };
+
+// The backends of Plan::on_first as an option in a component's schema. what: "runs the model".
+#define TENON_BACKEND_OPTION(what)                                                                 \
+  R"("backend": {"type": ["array", "string"], "items": {"type": "string"}, "description": ")" what \
+  R"(: the first that is there; default: what this machine is best with"})"
 
 }  // namespace tenon

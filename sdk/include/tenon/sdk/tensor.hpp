@@ -51,6 +51,27 @@ T* data_of(const DLTensor& t) {
   return reinterpret_cast<T*>(static_cast<char*>(t.data) + t.byte_offset);
 }
 
+// Within 0..rank-1; `axis` may count from the end.
+inline int64_t positive_axis(int64_t axis, size_t rank) {
+  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
+}
+
+// Everything before, at and after an axis, as counts. Element (o, k, i) of a dense tensor lies at
+// (o * size + k) * inner + i.
+struct AxisSplit {
+  int64_t outer = 1, size = 1, inner = 1;
+  AxisSplit(std::span<const int64_t> shape, int64_t axis) {
+    for (int64_t d = 0; d < static_cast<int64_t>(shape.size()); ++d) {
+      int64_t& part = d < axis ? outer : d == axis ? size : inner;
+      part *= shape[static_cast<size_t>(d)];
+    }
+  }
+  // The entry along the axis that an element belongs to.
+  size_t along(size_t element) const {
+    return element / static_cast<size_t>(inner) % static_cast<size_t>(size);
+  }
+};
+
 // A DLTensor header over dense row-major memory, with room for its shape. It points into itself:
 // it can be moved or copied only through these operations.
 class DenseView {

@@ -36,22 +36,19 @@ std::vector<Element> random_elements(uint64_t n, uint32_t seed) {
   }
 }
 
-// Args: of the kernel; Element: float, or uint16_t for bf16.
+// What the kernels and their gradients read. Args: of the kernel; Element: float, or uint16_t for
+// bf16.
 template <class Args, class Element>
-struct AttentionProblem {
+struct AttentionOperands {
   AttentionShape shape;
   std::vector<Element> q, k, v;
   std::vector<float> mask;
   Args args;
 
-  explicit AttentionProblem(const AttentionShape& s) : shape(s) {
-    auto make = [&](int64_t rows, int64_t columns, uint32_t seed) {
-      return random_elements<Element>(static_cast<uint64_t>(s.outer * s.inner * rows * columns),
-                                      seed);
-    };
-    q = make(s.rows, s.depth, 1);
-    k = make(s.keys, s.depth, 2);
-    v = make(s.keys, s.width, 3);
+  explicit AttentionOperands(const AttentionShape& s) : shape(s) {
+    q = elements(s.rows, s.depth, 1);
+    k = elements(s.keys, s.depth, 2);
+    v = elements(s.keys, s.width, 3);
     args.outer = s.outer;
     args.inner = s.inner;
     args.rows = s.rows;
@@ -64,54 +61,85 @@ struct AttentionProblem {
     args.q_strides = plain(s, s.rows, s.depth);
     args.k_strides = plain(s, s.keys, s.depth);
     args.v_strides = plain(s, s.keys, s.width);
-    args.dst_strides = plain(s, s.rows, s.width);
     args.scale = 1.0F / std::sqrt(static_cast<float>(s.depth));
   }
 
-  // For each outer index, of keys alone or of rows too; a third of it -infinity, but never all
-  // keys.
-  void add_mask(bool is_of_rows) {
-    const int64_t rows = is_of_rows ? shape.rows : 1;
-    mask = uniform(static_cast<uint64_t>(shape.outer * rows * shape.keys), -3, 3, 5);
-    for (size_t i = 0; i < mask.size(); i += 3)
-      mask[i] = i % static_cast<size_t>(shape.keys) == 0 ? 0.0F : -INFINITY;
-    args.mask = mask.data();
-    args.mask_strides = {rows * shape.keys, 0, is_of_rows ? shape.keys : 0, 1};
+  std::vector<Element> elements(int64_t rows, int64_t columns, uint32_t seed) const {
+    return random_elements<Element>(
+        static_cast<uint64_t>(shape.outer * shape.inner * rows * columns), seed);
   }
 
-  std::vector<double> want() const {
-    std::vector<double> y;
-    for (int64_t o = 0; o < shape.outer; ++o)
-      for (int64_t i = 0; i < shape.inner; ++i)
-        for (int64_t r = 0; r < shape.rows; ++r)
-          append_row(o, i, r, y);
-    return y;
+  // For each outer index, of keys alone or of rows too; a third of it -infinity, but never all
+  // keys. is_by_keys: [keys][rows], else [rows][keys].
+  void add_mask(bool is_of_rows, bool is_by_keys = false) {
+    const int64_t rows = is_of_rows ? shape.rows : 1;
+    args.mask_strides = {rows * shape.keys, 0, is_of_rows ? 1 : 0, rows};
+    if (!is_by_keys) args.mask_strides = {rows * shape.keys, 0, is_of_rows ? shape.keys : 0, 1};
+    mask = uniform(static_cast<uint64_t>(shape.outer * rows * shape.keys), -3, 3, 5);
+    for (size_t i = 0; i < mask.size(); i += 3) {
+      const size_t keys = static_cast<size_t>(shape.keys);
+      const size_t key = is_by_keys ? i / static_cast<size_t>(rows) % keys : i % keys;
+      if (key != 0) mask[i] = -INFINITY;
+    }
+    args.mask = mask.data();
   }
-  void append_row(int64_t o, int64_t i, int64_t r, std::vector<double>& y) const {
-    auto at = [&](const Element* data, const AttentionStrides& s, int64_t row, int64_t column) {
-      return value_of(data[o * s.outer + i * s.inner + row * s.row + column * s.column]);
-    };
-    std::vector<double> weights;
+
+  // pair: a batch and a head.
+  double at(const Element* data,
+            const AttentionStrides& s,
+            int64_t pair,
+            int64_t row,
+            int64_t column) const {
+    return value_of(data[pair / shape.inner * s.outer + pair % shape.inner * s.inner + row * s.row +
+                         column * s.column]);
+  }
+
+  std::vector<double> weights_of_row(int64_t pair, int64_t r) const {
+    std::vector<double> w;
     double top = -INFINITY, sum = 0;
     for (int64_t n = 0; n < shape.keys; ++n) {
       double score = 0;
       for (int64_t c = 0; c < shape.depth; ++c)
-        score += at(args.q, args.q_strides, r, c) * at(args.k, args.k_strides, n, c);
+        score += at(args.q, args.q_strides, pair, r, c) * at(args.k, args.k_strides, pair, n, c);
       score *= double{args.scale};
       const AttentionStrides& m = args.mask_strides;
       if (args.mask != nullptr)
-        score += double{args.mask[o * m.outer + i * m.inner + r * m.row + n]};
-      weights.push_back(score);
+        score += double{args.mask[pair / shape.inner * m.outer + pair % shape.inner * m.inner +
+                                  r * m.row + n * m.column]};
+      w.push_back(score);
       top = std::max(top, score);
     }
-    for (double& weight : weights)
+    for (double& weight : w)
       sum += weight = std::exp(weight - top);
-    for (int64_t c = 0; c < shape.width; ++c) {
-      double result = 0;
-      for (int64_t n = 0; n < shape.keys; ++n)
-        result += weights[static_cast<size_t>(n)] * at(args.v, args.v_strides, n, c);
-      y.push_back(result / sum);
+    for (double& weight : w)
+      weight /= sum;
+    return w;
+  }
+};
+
+template <class Args, class Element>
+struct AttentionProblem : AttentionOperands<Args, Element> {
+  using Operands = AttentionOperands<Args, Element>;
+  using Operands::args, Operands::at, Operands::shape, Operands::weights_of_row;
+
+  explicit AttentionProblem(const AttentionShape& s) : Operands(s) {
+    args.dst_strides = plain(s, s.rows, s.width);
+  }
+
+  std::vector<double> want() const {
+    std::vector<double> y;
+    for (int64_t pair = 0; pair < shape.outer * shape.inner; ++pair) {
+      for (int64_t r = 0; r < shape.rows; ++r) {
+        const std::vector<double> weights = weights_of_row(pair, r);
+        for (int64_t c = 0; c < shape.width; ++c) {
+          double result = 0;
+          for (int64_t n = 0; n < shape.keys; ++n)
+            result += weights[static_cast<size_t>(n)] * at(args.v, args.v_strides, pair, n, c);
+          y.push_back(result);
+        }
+      }
     }
+    return y;
   }
 
   // compute: the kernel.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisation by the statistics of a batch, and its gradient, against loops in f64.
+// Normalization by the statistics of a batch, and its gradient, against loops in f64.
 
 #include "kernels/batch_norm.h"
 
@@ -74,8 +74,8 @@ struct Channel {
     scale = p.scale[static_cast<uint64_t>(c)];
     shift = p.shift[static_cast<uint64_t>(c)];
   }
-  double normalised(double x) const { return (x - mean) * inverse; }
-  double result(double x) const { return normalised(x) * scale + shift; }
+  double normalized(double x) const { return (x - mean) * inverse; }
+  double result(double x) const { return normalized(x) * scale + shift; }
   double mean = 0, variance = 0, inverse = 0, scale = 0, shift = 0;
 };
 
@@ -120,8 +120,8 @@ class BatchNorms : public EachLevel {
     for (int64_t i = 0; i < p.norm.rows; ++i) {
       const double d = is_on(i) ? p.at(p.dy, i, k) : 0;
       plain += d;
-      weighted += d * of.normalised(p.at(p.x, i, k));
-      size += std::fabs(d) * (1 + std::fabs(of.normalised(p.at(p.x, i, k))));
+      weighted += d * of.normalized(p.at(p.x, i, k));
+      size += std::fabs(d) * (1 + std::fabs(of.normalized(p.at(p.x, i, k))));
     }
     const double loose = 1e-5 * size + noise * n;
     ASSERT_NEAR(dshift, plain, loose) << k;
@@ -135,7 +135,7 @@ class BatchNorms : public EachLevel {
       if (std::fabs(v) < 10 * noise && p.norm.has_relu) continue;  // either side of the corner
       const double d = is_on(i) ? p.at(p.dy, i, k) : 0;
       const double slope = of.scale * of.inverse;
-      const double of_x = slope * (d - plain / n - of.normalised(p.at(p.x, i, k)) * weighted / n);
+      const double of_x = slope * (d - plain / n - of.normalized(p.at(p.x, i, k)) * weighted / n);
       const double got_x = static_cast<double>(number_at(dx, at, p.norm.type));
       ASSERT_NEAR(got_x, of_x, std::fabs(of_x) * step + slope * noise * 40) << i << " " << k;
     }

@@ -181,9 +181,9 @@ TEST_P(BinaryProduct, ScalesShiftsAndBounds) {
   problem.args.n_ops = 1;
   const auto real = problem.run<float>(context_, ElementType::kF32);
   problem.args.dst.quant.zero_point = 40;
-  const auto code = problem.run<uint8_t>(context_, ElementType::kU8);
+  const auto unsigned_byte = problem.run<uint8_t>(context_, ElementType::kU8);
   problem.args.dst.quant.zero_point = -90;
-  const auto signed_code = problem.run<int8_t>(context_, ElementType::kS8);
+  const auto signed_byte = problem.run<int8_t>(context_, ElementType::kS8);
   auto a = [&](int64_t row, int64_t, int64_t c) { return problem.matrix_value(row, c); };
   for (int64_t row = 0; row < kM; ++row) {
     for (int64_t column = 0; column < kStride; ++column) {
@@ -197,8 +197,8 @@ TEST_P(BinaryProduct, ScalesShiftsAndBounds) {
                          problem.bias[c] + 2 * other[static_cast<size_t>(row * kN + column)];
       const double want = std::clamp(sum, -1.5, 1.25);
       ASSERT_NEAR(real[at], want, 1e-5) << row << ", " << column;
-      ASSERT_NEAR(code[at], want + 40, 0.5001) << row << ", " << column;
-      ASSERT_NEAR(signed_code[at], want - 90, 0.5001) << row << ", " << column;
+      ASSERT_NEAR(unsigned_byte[at], want + 40, 0.5001) << row << ", " << column;
+      ASSERT_NEAR(signed_byte[at], want - 90, 0.5001) << row << ", " << column;
     }
   }
 }

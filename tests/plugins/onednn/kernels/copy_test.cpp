@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <numeric>
+#include <span>
 
 #include "levels.h"
 
@@ -20,6 +21,27 @@ std::vector<uint8_t> elements(int64_t n, int64_t size) {
   for (uint8_t& byte : bytes)
     byte = static_cast<uint8_t>(random());
   return bytes;
+}
+
+// src: dims dense -> dst: [dims[perm[0]], dims[perm[1]], ...] dense
+StridedCopy make_transpose(const void* src,
+                           void* dst,
+                           int64_t element_bytes,
+                           std::span<const int64_t> dims,
+                           std::span<const int64_t> perm) {
+  StridedCopy copy{src, dst, element_bytes, static_cast<int64_t>(dims.size())};
+  int64_t strides[kCopyMaxRank] = {};
+  int64_t stride = 1;
+  for (uint64_t d = dims.size(); d-- > 0; stride *= dims[d])
+    strides[d] = stride;
+  stride = 1;
+  for (uint64_t d = dims.size(); d-- > 0; stride *= copy.dims[d]) {
+    const uint64_t from = static_cast<uint64_t>(perm[d]);
+    copy.dims[d] = dims[from];
+    copy.src_strides[d] = strides[from];
+    copy.dst_strides[d] = stride;
+  }
+  return copy;
 }
 
 void expect_copied(const StridedCopy& copy, const char* what) {

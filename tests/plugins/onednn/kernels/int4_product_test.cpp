@@ -24,7 +24,7 @@ struct Size {
 struct Problem {
   Int4ProductArgs args;
   std::vector<float> a, scales;
-  std::vector<uint8_t> quantized, zeros;  // one code a byte, [k, n]; [groups, n]
+  std::vector<uint8_t> quantized, zeros;  // one a byte, [k, n]; [groups, n]
   std::vector<float> row_scales, row_bias;
   std::unique_ptr<Guarded> left, packed, packed_scales, packed_zeros, scratch, dst;
 
@@ -38,8 +38,8 @@ struct Problem {
     a = uniform(static_cast<uint64_t>(size.m * size.k), -2, 2, seed + 1);
     scales = uniform(static_cast<uint64_t>(args.b.n_groups * size.n), 0.01F, 0.1F, seed + 2);
     quantized.resize(static_cast<size_t>(size.k * size.n));
-    for (uint8_t& code : quantized)
-      code = random() % 16;
+    for (uint8_t& value : quantized)
+      value = random() % 16;
     if (has_zeros) zeros.resize(scales.size());
     for (uint8_t& zero : zeros)
       zero = random() % 16;
@@ -69,7 +69,7 @@ struct Problem {
 
   // What is exact, what is lost at most, and what 8-bit quantized values of the left operand give.
   struct Answer {
-    double exact = 0, by_codes = 0, absolute = 0, rounding = 0;
+    double exact = 0, by_quantized = 0, absolute = 0, rounding = 0;
   };
   Answer answer(int64_t m, int64_t n) const {
     Answer made;
@@ -84,7 +84,8 @@ struct Problem {
       made.exact += x * w;
       made.absolute += std::fabs(x * w);
       made.rounding += double{step} / 2 * std::fabs(w);
-      made.by_codes += double{std::nearbyint(static_cast<float>(x) * inverse)} * double{step} * w;
+      made.by_quantized +=
+          double{std::nearbyint(static_cast<float>(x) * inverse)} * double{step} * w;
     }
     return made;
   }
@@ -105,7 +106,7 @@ struct Problem {
     packed = std::make_unique<Guarded>(int4_packed_bytes(k, n, group));
     pack_int4({source.as<uint8_t>(), n, 1, 0}, k, n, group, packed->as<uint8_t>());
     const int64_t numbers = int4_columns(n) * args.b.n_groups;
-    packed_scales = std::make_unique<Guarded>(int4_scale_bytes(k, n, group, scale_type));
+    packed_scales = std::make_unique<Guarded>(numbers * element_bytes(scale_type));
     packed_zeros = std::make_unique<Guarded>(numbers);
     for (int64_t g = 0; g < args.b.n_groups; ++g) {
       for (int64_t column = 0; column < int4_columns(n); ++column) {
@@ -177,7 +178,7 @@ void expect_close(Problem& problem, const std::vector<float>& got, bool as_int8)
         << problem.args.k << ", groups of " << problem.args.b.group;
     if (!as_int8) continue;
     // Halves may round either way: a few steps at most; sums of 16 bits that saturated are far off.
-    ASSERT_NEAR(got[static_cast<size_t>(i)], want.by_codes, want.rounding / 4 + 1e-30)
+    ASSERT_NEAR(got[static_cast<size_t>(i)], want.by_quantized, want.rounding / 4 + 1e-30)
         << "at " << i;
   }
 }
@@ -191,7 +192,7 @@ TEST_P(Int4Product, RealsKeepTheBound) {
       }
 }
 
-TEST_P(Int4Product, CodesKeepTheBound) {
+TEST_P(Int4Product, QuantizedValuesKeepTheBound) {
   for (const Size& size : kSizes)
     for (int64_t group : kGroups)
       for (bool has_zeros : {false, true}) {
@@ -216,7 +217,7 @@ TEST_P(Int4Product, TakesScalesOfTwoBytes) {
 }
 
 // What saturates where more than eight pairs are added in 16 bits.
-TEST_P(Int4Product, TakesTheLargestCodes) {
+TEST_P(Int4Product, TakesTheLargestQuantizedValues) {
   for (float sign : {1.0F, -1.0F}) {
     Problem problem({2, 18, 1024}, 256, true);
     std::fill(problem.a.begin(), problem.a.end(), sign * 127.0F);
@@ -303,21 +304,21 @@ TEST_P(Int4Product, RowsStandAlone) {
 }
 
 TEST(Int4Packing, PutsEightOfAColumnIntoAWord) {
-  std::vector<uint8_t> quantized(16 * 3 / 2);  // [16, 3], code (k * 3 + n) % 16
+  std::vector<uint8_t> quantized(16 * 3 / 2);  // [16, 3], (k * 3 + n) % 16
   for (size_t i = 0; i < 48; ++i)
     quantized[i / 2] = static_cast<uint8_t>(quantized[i / 2] | (i % 16) << (i % 2 * 4));
   std::vector<uint8_t> packed(static_cast<size_t>(int4_packed_bytes(16, 3, 16)), 99);
   pack_int4({quantized.data(), 3, 1, 0}, 16, 3, 16, packed.data());
-  auto code = [](int64_t k, int64_t n) { return (k * 3 + n) % 16; };
+  auto value = [](int64_t k, int64_t n) { return (k * 3 + n) % 16; };
   for (int64_t step = 0; step < 2; ++step)
     for (int64_t n = 0; n < 16; ++n)
       for (int64_t i = 0; i < 4; ++i) {
         const int byte = packed[static_cast<size_t>(step * 64 + n * 4 + i)];
-        EXPECT_EQ(byte & 15, n < 3 ? code(step * 8 + i, n) : 8);
-        EXPECT_EQ(byte >> 4, n < 3 ? code(step * 8 + 4 + i, n) : 8);
+        EXPECT_EQ(byte & 15, n < 3 ? value(step * 8 + i, n) : 8);
+        EXPECT_EQ(byte >> 4, n < 3 ? value(step * 8 + 4 + i, n) : 8);
       }
   pack_int4({quantized.data(), 3, 1, 8}, 16, 3, 16, packed.data());
-  EXPECT_EQ(packed[0] & 15, code(0, 0) ^ 8);
+  EXPECT_EQ(packed[0] & 15, value(0, 0) ^ 8);
 }
 
 TENON_EACH_LEVEL(Int4Product);

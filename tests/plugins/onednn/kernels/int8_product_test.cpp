@@ -10,16 +10,16 @@
 namespace tenon::onednn::kernels {
 namespace {
 
-std::vector<uint8_t> random_codes(int64_t n, uint32_t seed) {
+std::vector<uint8_t> random_bytes(int64_t n, uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<uint8_t> quantized(static_cast<size_t>(n));
-  for (uint8_t& code : quantized)
-    code = static_cast<uint8_t>(random());
+  for (uint8_t& byte : quantized)
+    byte = static_cast<uint8_t>(random());
   return quantized;
 }
 
-int value_of(uint8_t code, bool is_signed) {
-  return is_signed ? static_cast<int8_t>(code) : code;
+int value_of(uint8_t byte, bool is_signed) {
+  return is_signed ? static_cast<int8_t>(byte) : byte;
 }
 
 // A product with memory of its own; `b` is [k, n], signed.
@@ -29,13 +29,13 @@ struct Problem {
   std::vector<int8_t> packed;
   std::vector<float> scales, bias;
 
-  Problem(int64_t m, int64_t n, int64_t k, int64_t a_codes) {
+  Problem(int64_t m, int64_t n, int64_t k, int64_t a_bytes) {
     args.m = m;
     args.n = n;
     args.k = k;
     args.dst_stride = n;
-    a = random_codes(a_codes, 1);
-    b = random_codes(k * n, 2);
+    a = random_bytes(a_bytes, 1);
+    b = random_bytes(k * n, 2);
     const auto padded = static_cast<uint64_t>(packed_columns(n));
     scales = uniform(padded, 1e-4F, 2e-4F, 3);
     bias = uniform(padded, -20, 20, 4);
@@ -85,9 +85,9 @@ struct Size {
 constexpr Size kSizes[] = {{1, 1, 1},   {3, 5, 0},    {0, 4, 4},      {4, 0, 4},     {1, 40, 7},
                            {7, 16, 64}, {13, 33, 31}, {100, 70, 384}, {25, 17, 9000}};
 
-class CodeProduct : public EachLevel {};
+class Int8Product : public EachLevel {};
 
-TEST_P(CodeProduct, GivesTheExactSums) {
+TEST_P(Int8Product, GivesTheExactSums) {
   for (const Size& size : kSizes) {
     for (bool is_signed : {false, true}) {
       Problem problem(size.m, size.n, size.k, size.m * size.k);
@@ -104,7 +104,7 @@ TEST_P(CodeProduct, GivesTheExactSums) {
 }
 
 // What saturates where pairs are added in 16 bits.
-TEST_P(CodeProduct, TakesTheLargestCodes) {
+TEST_P(Int8Product, TakesTheLargestIntegers) {
   for (const int top : {127, -128}) {
     Problem problem(9, 20, 64, 9 * 64);
     std::fill(problem.a.begin(), problem.a.end(), uint8_t{255});
@@ -115,7 +115,7 @@ TEST_P(CodeProduct, TakesTheLargestCodes) {
   }
 }
 
-TEST_P(CodeProduct, ScalesShiftsAndBounds) {
+TEST_P(Int8Product, ScalesShiftsAndBounds) {
   for (const Size& size : kSizes) {
     Problem problem(size.m, size.n, size.k, size.m * (size.k + 3));
     problem.args.a.stride = size.k + 3;
@@ -126,15 +126,15 @@ TEST_P(CodeProduct, ScalesShiftsAndBounds) {
     auto a = [&](int64_t row, int64_t i) { return problem.matrix_value(row, i); };
     const auto real = problem.run<float>(context_, ElementType::kF32);
     problem.args.dst.quant.zero_point = 40;
-    const auto code = problem.run<uint8_t>(context_, ElementType::kU8);
+    const auto byte = problem.run<uint8_t>(context_, ElementType::kU8);
     problem.args.dst.quant.zero_point = -90;
-    const auto signed_code = problem.run<int8_t>(context_, ElementType::kS8);
+    const auto signed_byte = problem.run<int8_t>(context_, ElementType::kS8);
     for (int64_t i = 0; i < size.m * size.n; ++i) {
       const auto at = static_cast<size_t>(i);
       const double want = problem.real(problem.sum(a, i / size.n, i % size.n), i % size.n);
       ASSERT_NEAR(real[at], want, 2e-5) << "at " << i;
-      ASSERT_NEAR(code[at], std::clamp(want + 40, 0.0, 255.0), 0.5001) << "at " << i;
-      ASSERT_NEAR(signed_code[at], std::clamp(want - 90, -128.0, 127.0), 0.5001) << "at " << i;
+      ASSERT_NEAR(byte[at], std::clamp(want + 40, 0.0, 255.0), 0.5001) << "at " << i;
+      ASSERT_NEAR(signed_byte[at], std::clamp(want - 90, -128.0, 127.0), 0.5001) << "at " << i;
     }
   }
 }
@@ -144,11 +144,11 @@ double sigmoid(double y) {
 }
 
 // Activations, sums and products with numbers of all types behind the sums.
-TEST_P(CodeProduct, DoesWhatFollows) {
+TEST_P(Int8Product, DoesWhatFollows) {
   using Kind = EpilogueOp::Kind;
   constexpr int64_t kM = 14, kN = 37;
   const std::vector<float> reals = uniform(kM * kN, -1, 1, 8);
-  const std::vector<uint8_t> bytes = random_codes(kM * kN, 9);
+  const std::vector<uint8_t> bytes = random_bytes(kM * kN, 9);
   const Quant quant{0.02F, 100};
   struct Case {
     EpilogueOp op;
@@ -223,7 +223,7 @@ constexpr WindowCase kWindows[] = {{2, 1, 3, 11, 3, 2, 1, 1},
                                    {1, 1, 4, 7, 1, 2, 1, 0}};
 
 // The bias alone is what goes in: from where nothing is left of the result to beyond all steps.
-TEST_P(CodeProduct, SwishHoldsFarOut) {
+TEST_P(Int8Product, SwishHoldsFarOut) {
   std::vector<float> x = {0.0F,   -0.0F, 1e-30F, -1e-30F, 1e30F,
                           -1e30F, 3e38F, -3e38F, -86.6F,  -90.0F};
   for (int i = -8000; i < 8000; ++i)
@@ -242,7 +242,7 @@ TEST_P(CodeProduct, SwishHoldsFarOut) {
   }
 }
 
-TEST_P(CodeProduct, SeesWindowsOfImages) {
+TEST_P(Int8Product, SeesWindowsOfImages) {
   for (const WindowCase& c : kWindows) {
     const int64_t out = (c.extent + 2 * c.pad - c.step * (c.window - 1) - 1) / c.stride + 1;
     const int64_t pixel = c.groups * c.channels;
@@ -277,7 +277,7 @@ TEST_P(CodeProduct, SeesWindowsOfImages) {
   }
 }
 
-TEST_P(CodeProduct, WritesBetweenTheColumnsOfOthers) {
+TEST_P(Int8Product, WritesBetweenTheColumnsOfOthers) {
   Problem problem(5, 12, 20, 5 * 20);
   problem.args.dst_stride = 30;
   const auto got = problem.run<int32_t>(context_, ElementType::kI32);
@@ -288,7 +288,7 @@ TEST_P(CodeProduct, WritesBetweenTheColumnsOfOthers) {
                 column < 12 ? problem.sum(a, row, column) : 77);
 }
 
-TEST(CodePacking, FlipsUnsignedCodes) {
+TEST(Int8Packing, FlipsUnsignedIntegers) {
   const std::vector<uint8_t> quantized = {0, 255, 128, 3, 4, 5};  // [3, 2]
   std::vector<int8_t> packed(static_cast<size_t>(packed_int8_bytes(3, 2)), 9);
   pack_int8(quantized.data(), 2, 1, 3, 2, 0x80, packed.data());
@@ -299,7 +299,7 @@ TEST(CodePacking, FlipsUnsignedCodes) {
   EXPECT_EQ(packed[2 * kInt8Panel + 1], 0);  // there is no k 3
 }
 
-TENON_EACH_LEVEL(CodeProduct);
+TENON_EACH_LEVEL(Int8Product);
 
 }  // namespace
 }  // namespace tenon::onednn::kernels

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local response normalisation against an f64 loop.
+// Local response normalization against an f64 loop.
 
 #include "kernels/lrn.h"
 

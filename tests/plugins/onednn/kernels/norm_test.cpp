@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LayerNorm, RMSNorm and L2 normalisation against f64 loops.
+// LayerNorm, RMSNorm and L2 normalization against f64 loops.
 
 #include "kernels/norm.h"
 

@@ -10,7 +10,7 @@ namespace tenon::onednn::kernels {
 namespace {
 
 // The parameter: the level that runs.
-class PointwiseCodes : public testing::TestWithParam<Level> {
+class PointwiseQuantized : public testing::TestWithParam<Level> {
  protected:
   void SetUp() override {
     if (GetParam() > best_level()) GTEST_SKIP() << "no " << level_name(GetParam()) << " here";
@@ -28,7 +28,7 @@ class PointwiseCodes : public testing::TestWithParam<Level> {
     }
     return x;
   }
-  void expect_codes(ElementType type, Quant quant) const {
+  void expect_quantized(ElementType type, Quant quant) const {
     const std::vector<float> x = numbers(quant.scale);
     std::vector<uint8_t> got(x.size());
     const tn_expr_node same = input(0);
@@ -49,19 +49,19 @@ class PointwiseCodes : public testing::TestWithParam<Level> {
     const float low = type == ElementType::kU8 ? 0 : -128;
     for (size_t i = 0; i < x.size(); ++i) {
       const float steps = std::nearbyint(x[i] / quant.scale) + static_cast<float>(quant.zero_point);
-      const float code = std::isnan(steps) ? low : std::clamp(steps, low, low + 255);
-      ASSERT_EQ(got[i], static_cast<uint8_t>(static_cast<int>(code)))
+      const float want = std::isnan(steps) ? low : std::clamp(steps, low, low + 255);
+      ASSERT_EQ(got[i], static_cast<uint8_t>(static_cast<int>(want)))
           << x[i] << " / " << quant.scale << " + " << quant.zero_point;
     }
   }
 };
 
-TEST_P(PointwiseCodes, AreThoseOfDivisionWhateverTheScale) {
+TEST_P(PointwiseQuantized, AreThoseOfDivisionWhateverTheScale) {
   for (float scale : {0.25F, 0.0173F, 1.9999999F, 3.1e-7F, 0.1F, 7e12F, 1e-30F, 1e30F}) {
     for (int32_t zero : {0, 77, 255})
-      expect_codes(ElementType::kU8, {scale, zero});
+      expect_quantized(ElementType::kU8, {scale, zero});
     for (int32_t zero : {-128, 0, 127})
-      expect_codes(ElementType::kS8, {scale, zero});
+      expect_quantized(ElementType::kS8, {scale, zero});
   }
 }
 
@@ -69,7 +69,7 @@ std::string name_of(const testing::TestParamInfo<Level>& info) {
   return level_name(info.param);
 }
 INSTANTIATE_TEST_SUITE_P(Levels,
-                         PointwiseCodes,
+                         PointwiseQuantized,
                          testing::Values(Level::kBaseline, Level::kAvx2, Level::kAvx512),
                          name_of);
 

@@ -133,8 +133,8 @@ template <class T>
 void expect_exact_sums(const Context& context, ElementType type, int64_t k, int64_t inner) {
   std::mt19937 random(5);
   std::vector<T> x(static_cast<uint64_t>(2 * k * inner));
-  for (T& code : x)
-    code = random() % 2 == 0 ? std::numeric_limits<T>::max() : static_cast<T>(random());
+  for (T& quantized : x)
+    quantized = random() % 2 == 0 ? std::numeric_limits<T>::max() : static_cast<T>(random());
   std::vector<float> y(static_cast<uint64_t>(2 * inner) + 1, 7.0F);
   reduce(context, {Reduction::kSum, {x.data(), type, {0.5F, 3}}, {y.data()}, 2, k, inner});
 
@@ -147,7 +147,7 @@ void expect_exact_sums(const Context& context, ElementType type, int64_t k, int6
   EXPECT_EQ(y.back(), 7.0F);
 }
 
-TEST_P(Reduce, SumsCodesExactly) {
+TEST_P(Reduce, SumsQuantizedValuesExactly) {
   for (int64_t inner : {2, 3, 12, 17, 24, 31, 32, 33, 63, 96, 512, 513, 700}) {
     expect_exact_sums<uint8_t>(context_, ElementType::kU8, 300, inner);
     expect_exact_sums<int8_t>(context_, ElementType::kS8, 129, inner);

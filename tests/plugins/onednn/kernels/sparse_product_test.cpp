@@ -31,7 +31,7 @@ struct Problem {
   SparseWeights weights;
   std::vector<float> a, b, row_scales, row_bias;  // [m, k], [k, n]
   std::vector<int8_t> quantized;                  // [k, n]
-  std::vector<uint8_t> left_codes;                // [m, k]
+  std::vector<uint8_t> left_bytes;                // [m, k]
   std::unique_ptr<Guarded> left, packed, scratch, dst;
 
   Problem(const Size& size, double zeros, ElementType type = ElementType::kF32, uint32_t seed = 1) {
@@ -44,9 +44,9 @@ struct Problem {
     a = uniform(static_cast<size_t>(size.m * size.k), -2, 2, seed + 1);
     b = uniform(static_cast<size_t>(size.k * size.n), -1, 1, seed + 2);
     quantized.resize(b.size());
-    left_codes.resize(a.size());
-    for (uint8_t& code : left_codes)
-      code = static_cast<uint8_t>(random());
+    left_bytes.resize(a.size());
+    for (uint8_t& byte : left_bytes)
+      byte = static_cast<uint8_t>(random());
     for (size_t i = 0; i < b.size(); ++i) {
       quantized[i] = static_cast<int8_t>(static_cast<int>(random() % 255) - 127);
       if (chance(random) < zeros) b[i] = 0, quantized[i] = 0;
@@ -66,9 +66,9 @@ struct Problem {
   int64_t count() const { return args.m * args.n; }
   double left_at(int64_t m, int64_t k) const {
     const auto at = static_cast<size_t>(m * args.k + k);
-    if (args.a.src.type == ElementType::kU8) return left_codes[at] - args.a.src.quant.zero_point;
+    if (args.a.src.type == ElementType::kU8) return left_bytes[at] - args.a.src.quant.zero_point;
     if (args.a.src.type == ElementType::kS8)
-      return static_cast<int8_t>(left_codes[at]) - args.a.src.quant.zero_point;
+      return static_cast<int8_t>(left_bytes[at]) - args.a.src.quant.zero_point;
     return double{a[at]};
   }
   double right_at(int64_t k, int64_t n) const {
@@ -93,7 +93,7 @@ struct Problem {
     const ElementType type = args.a.src.type;
     left = std::make_unique<Guarded>(n * element_bytes(type));
     if (type == ElementType::kF32) std::copy(a.begin(), a.end(), left->as<float>());
-    if (are_quantized()) std::copy(left_codes.begin(), left_codes.end(), left->as<uint8_t>());
+    if (are_quantized()) std::copy(left_bytes.begin(), left_bytes.end(), left->as<uint8_t>());
     if (type != ElementType::kBf16) return;
     for (size_t i = 0; i < a.size(); ++i) {  // cut off, so that the oracle sees the same
       uint32_t bits = 0;
@@ -153,7 +153,7 @@ TEST_P(SparseProduct, TakesShortReals) {
   }
 }
 
-TEST_P(SparseProduct, CodesAreExact) {
+TEST_P(SparseProduct, IntegersAreExact) {
   if (!multiplies_sparse_int8(context_)) GTEST_SKIP() << "no VNNI at this level";
   for (const Size& size : kSizes)
     for (ElementType type : {ElementType::kU8, ElementType::kS8})

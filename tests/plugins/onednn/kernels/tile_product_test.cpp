@@ -46,14 +46,14 @@ struct Problem {
     const bool is_bf16 = type == ElementType::kBf16;
     auto real = [&] { return from_bf16(to_bf16(static_cast<float>(random() % 512) / 64 - 4)); };
     for (size_t i = 0; i < left.size(); ++i) {
-      const auto code = static_cast<uint8_t>(random());
+      const auto byte = static_cast<uint8_t>(random());
       const float value = is_bf16 ? real() : 0.0F;
       const uint16_t word = to_bf16(value);
-      left[i] = is_bf16 ? value : (type == ElementType::kU8 ? code : static_cast<int8_t>(code));
+      left[i] = is_bf16 ? value : (type == ElementType::kU8 ? byte : static_cast<int8_t>(byte));
       if (is_bf16)
         std::memcpy(a.data() + 2 * i, &word, 2);
       else
-        a.data()[i] = static_cast<char>(code);
+        a.data()[i] = static_cast<char>(byte);
     }
     std::vector<uint16_t> words(right.size());
     std::vector<int8_t> quantized(right.size());

@@ -37,7 +37,8 @@ struct Convolution {
     pack_tiles(ElementType::kS8, weights.data(), 1, k, k, g.columns, packed.data());
   }
 
-  int64_t code(int64_t image, int64_t y, int64_t x, int64_t c, bool is_signed, int64_t zero) const {
+  int64_t quantized_at(
+      int64_t image, int64_t y, int64_t x, int64_t c, bool is_signed, int64_t zero) const {
     const Windows& w = g.windows;
     if (y < 0 || y >= w.height || x < 0 || x >= w.width) return zero;
     const int64_t place = has_planes ? ((image * g.channels + c) * w.height + y) * w.width + x
@@ -54,8 +55,9 @@ struct Convolution {
     for (int64_t i = 0; i < w.window_height; ++i)
       for (int64_t j = 0; j < w.window_width; ++j)
         for (int64_t c = 0; c < g.channels; ++c)
-          sum += *weight++ * code(image, y * w.stride_y - w.pad_top + i * w.step_y,
-                                  x * w.stride_x - w.pad_left + j * w.step_x, c, is_signed, zero);
+          sum += *weight++ * quantized_at(image, y * w.stride_y - w.pad_top + i * w.step_y,
+                                          x * w.stride_x - w.pad_left + j * w.step_x, c, is_signed,
+                                          zero);
     return sum;
   }
 };

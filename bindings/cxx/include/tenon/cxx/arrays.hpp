@@ -35,16 +35,21 @@ inline Tensor read_array(const SessionPtr& session, const std::string& path) {
   return arrays[0].tensor;
 }
 
+// The type of NumPy's own that holds all numbers of this one.
+constexpr uint32_t npy_dtype(uint32_t dtype) {
+  if (dtype == TN_BF16 || minifloat(dtype)) return TN_F32;
+  if (TN_DTYPE_BITS(dtype) >= 8) return dtype;
+  return TN_DTYPE_CODE(dtype) == kDLUInt ? TN_U8 : TN_I8;
+}
+
 // The header for a dense tensor; elements start at a multiple of 64 bytes.
 inline std::string npy_header(const Tensor& tensor) {
-  uint32_t dtype = tensor.dtype();
+  uint32_t dtype = npy_dtype(tensor.dtype());
   char kind = dtype == TN_BOOL                  ? 'b'
               : TN_DTYPE_CODE(dtype) == kDLInt  ? 'i'
               : TN_DTYPE_CODE(dtype) == kDLUInt ? 'u'
                                                 : 'f';
-  // NumPy has no bfloat16 of its own: its values are exact in float32.
-  uint32_t bits = dtype == TN_BF16 ? 32u : TN_DTYPE_BITS(dtype);
-  if (bits < 8) invalid(cat("npy: expected elements of whole bytes, got ", tensor.text()));
+  uint32_t bits = TN_DTYPE_BITS(dtype);
   std::string shape = shape_text(tensor.shape());
   shape = shape.substr(1, shape.size() - 2) + (tensor.shape().size() == 1 ? "," : "");
   std::string dict = cat("{'descr': '", bits == 8 ? "|" : "<", std::string(1, kind), bits / 8,
@@ -63,10 +68,10 @@ inline std::string npy_header(const Tensor& tensor) {
 inline std::string npy_bytes(const Tensor& tensor) {
   std::string out = npy_header(tensor);
   const size_t head = out.size();
-  if (tensor.dtype() == TN_BF16) {
-    out.resize(head + static_cast<size_t>(tensor.size()) * 4);
+  if (const uint32_t dtype = npy_dtype(tensor.dtype()); dtype != tensor.dtype()) {
+    out.resize(head + static_cast<size_t>(tensor.size()) * (TN_DTYPE_BITS(dtype) / 8));
     for (int64_t i = 0; i < tensor.size(); ++i)
-      store_number(out.data() + head, TN_F32, i, tensor.at(i));
+      store_number(out.data() + head, dtype, i, tensor.at(i));
   } else {
     out.append(static_cast<const char*>(tensor.data()), tensor.bytes());
   }

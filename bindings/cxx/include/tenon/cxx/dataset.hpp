@@ -22,8 +22,14 @@ class Dataset {
     table_ = component_.table<tn_dataset>("tenon.dataset/1", &self_);
     TextSink text;
     check(table_->fields(self_, text.get()));
-    for (const Json& field : Json::parse(text.text()))
-      fields_.push_back({field.at("name"), field.at("dtype"), field.at("shape")});
+    try {
+      for (const Json& field : Json::parse(text.text()))
+        fields_.push_back({field.at("name"), field.at("dtype"), field.at("shape")});
+    } catch (const Json::exception&) {
+      throw Error(TN_INTERNAL,
+                  cat(id, ": fields: expected a JSON array of objects with name, dtype ",
+                      "and shape, got ", text.text()));
+    }
   }
   // By the file's name; the path becomes the option "path".
   static Dataset open(const SessionPtr& session, const std::string& path, Json options = {}) {
@@ -55,6 +61,10 @@ class Dataset {
     for (size_t i = 0; i < taken.size(); ++i) {
       if (!taken[i])
         throw Error(TN_INTERNAL, cat(component_.id(), ": gave nothing for ", fields_[i].name));
+      std::span<const int64_t> shape = taken[i].shape();
+      if (shape.empty() || static_cast<uint64_t>(shape[0]) != index.size())
+        throw Error(TN_INTERNAL, cat(component_.id(), ": field ", fields_[i].name, ": expected ",
+                                     index.size(), " samples, got ", taken[i].text()));
     }
     return taken;
   }

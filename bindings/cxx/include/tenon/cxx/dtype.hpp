@@ -10,11 +10,17 @@
 
 #include "tenon/cxx/element_type.hpp"
 #include "tenon/half.hpp"
+#include "tenon/narrow.hpp"
 
 namespace tenon::cxx {
 
 inline bool is_float(uint32_t dtype) {
   return TN_DTYPE_CODE(dtype) == kDLFloat || TN_DTYPE_CODE(dtype) == kDLBfloat;
+}
+
+inline bool is_packed_integer(uint32_t dtype) {
+  const uint32_t code = TN_DTYPE_CODE(dtype);
+  return TN_DTYPE_BITS(dtype) < 8 && (code == kDLInt || code == kDLUInt);
 }
 
 template <class T>
@@ -27,7 +33,6 @@ T element(const void* data, int64_t i) {
 
 // Element i of dense memory.
 inline double number_at(const void* data, uint32_t dtype, int64_t i) {
-  auto nibble = [&] { return element<uint8_t>(data, i / 2) >> (i % 2 ? 4 : 0) & 15; };
   switch (dtype) {
     case TN_F32:
       return element<float>(data, i);
@@ -54,11 +59,10 @@ inline double number_at(const void* data, uint32_t dtype, int64_t i) {
       return static_cast<double>(element<int64_t>(data, i));
     case TN_U64:
       return static_cast<double>(element<uint64_t>(data, i));
-    case TN_U4:
-      return nibble();
-    case TN_I4:
-      return nibble() < 8 ? nibble() : nibble() - 16;
     default:
+      if (const Minifloat* format = minifloat(dtype))
+        return number_of(*format, packed_at(data, TN_DTYPE_BITS(dtype), i));
+      if (is_packed_integer(dtype)) return static_cast<double>(packed_integer_at(data, dtype, i));
       invalid(cat("expected numbers, got elements of ", dtype_name(dtype)));
   }
 }

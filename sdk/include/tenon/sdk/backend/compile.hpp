@@ -79,11 +79,9 @@ class Compiler {
   Compiler(tn_ctx* ctx, const Kernels& kernels) : ctx_(ctx), kernels_(kernels) {}
 
   Result<std::unique_ptr<Executable>> run(const tn_graph* part) {
-    tn_graph* clone = nullptr;
-    TN_CHECK(services.graph->clone(part, &clone));
-    OwnedGraph owned = OwnedGraph::take(clone);
-    TN_CHECK(expand_composites(clone, [&](tenon::Node node) { return has_kernel(node); }));
-    TN_TRY(imported, import_graph(clone));
+    TN_TRY(owned, OwnedGraph::copy_of(part));
+    TN_CHECK(expand_composites(owned.get(), [&](tenon::Node node) { return has_kernel(node); }));
+    TN_TRY(imported, import_graph(owned.get()));
     graph_ = std::move(imported);
     own_.resize(graph_.nodes.size());
     is_absorbed_.assign(graph_.nodes.size(), false);

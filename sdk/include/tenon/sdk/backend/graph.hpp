@@ -164,10 +164,6 @@ struct BasicGraph {
 
 using Graph = BasicGraph<>;
 
-// Within 0..rank-1; `axis` may count from the end.
-inline int64_t positive_axis(int64_t axis, size_t rank) {
-  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
-}
 // Broadcast by NumPy's rules: `from` stretches to `to`.
 inline bool broadcasts_to(const Dims& from, const Dims& to) {
   if (from.size() > to.size()) return false;

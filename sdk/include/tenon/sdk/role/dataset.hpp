@@ -7,6 +7,7 @@
 //   Status batch(std::span<const uint64_t> index, uint64_t seed, const Outputs&);
 // and, where its samples have names or are another data set's,
 //   std::string origin(uint64_t index) const;              // which in words, for messages
+// A schema with "extensions" has the option "path" of type "path": the file to open.
 
 #include <span>
 

@@ -9,6 +9,7 @@
 #include "tenon/role/initializer.h"
 #include "tenon/role/layer.h"
 
+#include "tenon/fnv.hpp"
 #include "tenon/sdk/build.hpp"
 #include "tenon/sdk/component.hpp"
 #include "tenon/sdk/plugin.hpp"
@@ -77,9 +78,7 @@ class LayerUse : public Builder {
     initial.fan_in = static_cast<uint64_t>(wanted.fan_in);
     initial.fan_out = static_cast<uint64_t>(wanted.fan_out);
     initial.seed = seed_;
-    initial.stream = 0xcbf29ce484222325;  // FNV-1a of the name
-    for (char c : name)
-      initial.stream = (initial.stream ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+    initial.stream = fnv1a(name);
     const auto* table = wanted.initializer->table<tn_initializer>();
     TN_CHECK(Status(table->fill(wanted.initializer->self(), &initial, tensor.data<float>())));
     TN_TRY(made, edit().constant(tensor, name));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What becomes of two rows of sums of one panel. Endings that are frequent and short are inlined
+// What becomes of two rows of sums of one panel. Epilogues that are frequent and short are inlined
 // between the steps of the next product; all others are one function.
 
 #include "../level/epilogue.h"
@@ -32,10 +32,10 @@ struct RowGaps {
 };
 
 // Any operations and any number of columns.
-class GeneralEnding {
+class GeneralEpilogue {
  public:
-  GeneralEnding(const Epilogue& epilogue, bool has_integers)
-      : epilogue_(epilogue), has_integers_(has_integers), finish_(epilogue) {}
+  GeneralEpilogue(const Epilogue& epilogue, bool has_integers)
+      : epilogue_(epilogue), has_integers_(has_integers), row_epilogue_(epilogue) {}
 
   template <int rows>
   [[gnu::noinline]] void store(const int32_t* sums, int64_t row, int64_t column) const {
@@ -47,7 +47,7 @@ class GeneralEnding {
       for (int v = 0; v < kRegisters; ++v)
         of_row[v] = has_integers_ ? to_float(load_sums(sums + r * kColumns + v * kLanes))
                                   : from_bits(load_sums(sums + r * kColumns + v * kLanes));
-      finish_.scale(of_row, column, of_row);
+      row_epilogue_.scale(of_row, column, of_row);
     }
     for (int i = 0; i < epilogue_.n_ops; ++i)
       apply<kRegisters>(epilogue_, epilogue_.ops[i], {row, column, rows}, y);
@@ -68,14 +68,14 @@ class GeneralEnding {
   void store_integers(const int32_t* sums, int64_t row, int64_t column) const {
     for (int r = 0; r < rows; ++r) {
       const Vi of_row[] = {load_sums(sums + r * kColumns), load_sums(sums + r * kColumns + kLanes)};
-      finish_(place<int32_t>(row + r, column), of_row, column);
+      row_epilogue_.store(place<int32_t>(row + r, column), of_row, column);
     }
   }
   template <int rows, class To>
   TENON_INLINE void store_as(const Vf* y, int64_t row, int64_t column) const {
 #pragma GCC unroll 2
     for (int r = 0; r < rows; ++r)
-      finish_(place<To>(row + r, column), y + r * kRegisters, column);
+      row_epilogue_.store(place<To>(row + r, column), y + r * kRegisters, column);
   }
   template <class To>
   TENON_INLINE To* place(int64_t row, int64_t column) const {
@@ -84,7 +84,7 @@ class GeneralEnding {
 
   const Epilogue& epilogue_;
   bool has_integers_;
-  Finish<kRegisters> finish_;
+  RowEpilogue<kRegisters> row_epilogue_;
 };
 
 // How floats become bytes: bounds and the zero point are those of 16-bit integers behind rounding,
@@ -151,13 +151,13 @@ inline bool may_overflow(const Epilogue& epilogue, float sum, int64_t column, in
   return !(fold_lanes(most, [](Vf a, Vf b) { return a < b ? b : a; }) * factor < 1e9F);
 }
 
-// The rows of one panel that wait for their ending, with scales and bias of the panel in registers.
-// From: the elements of a residual. A function of its own, as the loop around the products leaves
-// it no registers.
+// The rows of one panel that wait for their epilogue, with scales and bias of the panel in
+// registers. From: the elements of a residual. A function of its own, as the loop around the
+// products leaves it no registers.
 template <bool has_integers, class To, Shape shape, class From>
-class PanelEnding {
+class PanelEpilogue {
  public:
-  PanelEnding(const Epilogue& epilogue, const RowGaps& gaps, bool may_overflow)
+  PanelEpilogue(const Epilogue& epilogue, const RowGaps& gaps, bool may_overflow)
       : epilogue_(epilogue),
         gaps_(gaps),
         bounds_(epilogue, may_overflow),
@@ -192,11 +192,11 @@ class PanelEnding {
   static constexpr float kInfinity = __builtin_inff();
   static constexpr bool kIsByte = sizeof(To) == 1;
 
-  // alpha * scale * (code - zero) as one fused operation; the zero point goes to the bias.
+  // alpha * scale * (quantized - zero) as one fused operation; the zero point goes to the bias.
   void set_residual(const EpilogueOp& op) {
-    const bool is_code = op.other.quant.scale != 0.0F;
-    factor_ = is_code ? op.alpha * op.other.quant.scale : op.alpha;
-    if (is_code) shift_ = static_cast<float>(op.other.quant.zero_point) * factor_;
+    const bool is_quantized = op.other.quant.scale != 0.0F;
+    factor_ = is_quantized ? op.alpha * op.other.quant.scale : op.alpha;
+    if (is_quantized) shift_ = static_cast<float>(op.other.quant.zero_point) * factor_;
   }
 
   [[gnu::noinline]] void store(int pairs) {
