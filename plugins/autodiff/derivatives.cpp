@@ -13,8 +13,7 @@ namespace {
 struct Forward {
   uint32_t op;
   const char* type;
-  bool flag = false;   // gives a boolean
-  bool logic = false;  // takes booleans
+  bool flag = false;  // gives a boolean
 };
 constexpr Forward kForward[] = {
     {TN_EXPR_NEG, "Neg"},
@@ -41,7 +40,7 @@ constexpr Forward kForward[] = {
     {TN_EXPR_FLOOR, "Floor"},
     {TN_EXPR_CEIL, "Ceil"},
     {TN_EXPR_ROUND, "Round"},
-    {TN_EXPR_NOT, "Not", true, true},
+    {TN_EXPR_NOT, "Not", true},
     {TN_EXPR_ISNAN, "IsNaN", true},
     {TN_EXPR_ISINF, "IsInf", true},
     {TN_EXPR_ADD, "Add"},
@@ -57,9 +56,9 @@ constexpr Forward kForward[] = {
     {TN_EXPR_LE, "LessOrEqual", true},
     {TN_EXPR_GT, "Greater", true},
     {TN_EXPR_GE, "GreaterOrEqual", true},
-    {TN_EXPR_AND, "And", true, true},
-    {TN_EXPR_OR, "Or", true, true},
-    {TN_EXPR_XOR, "Xor", true, true},
+    {TN_EXPR_AND, "And", true},
+    {TN_EXPR_OR, "Or", true},
+    {TN_EXPR_XOR, "Xor", true},
 };
 
 Term scaled_by_rsqrt(Site& s, const Term& g, const Term& inside) {
@@ -232,11 +231,8 @@ Term Site::build(uint64_t i) {
   for (const Forward& rule : kForward) {
     if (rule.op != n.op) continue;
     Term a = forward(n.a);
-    if (rule.logic) a = Term::of(t.flag_of(a), true);
     if (n.op < TN_EXPR_ADD) return t.unary(rule.type, a, rule.flag);
-    Term b = forward(n.b);
-    if (rule.logic) b = Term::of(t.flag_of(b), true);
-    return t.binary(rule.type, a, b, rule.flag);
+    return t.binary(rule.type, a, forward(n.b), rule.flag);
   }
   t.builder().fail(unsupported(cat("expr: intrinsic ", n.op, " has no operator of its own")));
   return {};

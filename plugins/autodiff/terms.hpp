@@ -51,10 +51,10 @@ class Terms {
   }
   // Operators of ONNX by name.
   Term unary(std::string_view type, const Term& a, bool flag = false) {
-    return Term::of(b_.op(type, {value_of(a)}), flag);
+    return Term::of(b_.op(type, {operand(type, a)}), flag);
   }
   Term binary(std::string_view type, const Term& a, const Term& b, bool flag = false) {
-    return Term::of(b_.op(type, {value_of(a), value_of(b)}), flag);
+    return Term::of(b_.op(type, {operand(type, a), operand(type, b)}), flag);
   }
   Term select(const Term& condition, const Term& a, const Term& b) {
     if (a.is(0) && b.is(0)) return a;
@@ -70,6 +70,11 @@ class Terms {
   }
 
  private:
+  // ONNX has logic of truth values only.
+  Value operand(std::string_view type, const Term& a) {
+    const bool is_logic = type == "And" || type == "Or" || type == "Xor" || type == "Not";
+    return is_logic ? flag_of(a) : value_of(a);
+  }
   Term make(std::string_view type, const Term& a, const Term& b, double both_known) {
     if (a.known() && b.known()) return Term::of(both_known);
     return binary(type, a, b);

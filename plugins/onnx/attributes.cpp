@@ -52,13 +52,13 @@ void AttrStore::add_texts(const AttributeProto& attr) {
   attrs_.emplace_back(attr.name(), any_texts(list));
 }
 
-Status AttrStore::add(ModelFiles& files, const AttributeProto& attr, bool onnx_domain) {
+Status AttrStore::add(ModelFiles& files, const AttributeProto& attr, bool has_types) {
   switch (type_of(attr)) {
     case AttributeProto::FLOAT:
       attrs_.emplace_back(attr.name(), any_float(attr.f()));
       return {};
     case AttributeProto::INT:
-      if (onnx_domain && is_dtype_attribute(attr.name())) return add_dtype(attr);
+      if (has_types && is_dtype_attribute(attr.name())) return add_dtype(attr);
       attrs_.emplace_back(attr.name(), any_int(attr.i()));
       return {};
     case AttributeProto::STRING:

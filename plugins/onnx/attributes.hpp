@@ -16,8 +16,8 @@ namespace tenon::onnx_plugin {
 // Holds what the values point at while the node is added.
 class AttrStore {
  public:
-  // onnx_domain: of one of ONNX's own operators, some of whose numbers are element types.
-  Status add(ModelFiles& files, const onnx::AttributeProto& attr, bool onnx_domain);
+  // has_types: of an operator of ONNX or Tenon, some of whose numbers are element types.
+  Status add(ModelFiles& files, const onnx::AttributeProto& attr, bool has_types);
   void add_body(std::string_view name, OwnedGraph body);
   void add_int(std::string_view name, int64_t value) { attrs_.emplace_back(name, value); }
   const std::vector<Attr>& attrs() const { return attrs_; }

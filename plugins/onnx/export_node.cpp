@@ -22,7 +22,7 @@ bool counts_its_outputs(const Node& node, bool has_bodies) {
 bool asked_for(const Node& node, uint64_t i, bool has_bodies) {
   Value value = node.output(i);
   if (value.consumer_count() || value.is_output() || node.n_outputs() == 1) return true;
-  if (counts_its_outputs(node, has_bodies)) return true;
+  if (counts_its_outputs(node, has_bodies) || i < required_outputs(node)) return true;
   return value.name() != (i == 0 ? std::string(node.name()) : cat(node.name(), "_out", i));
 }
 
@@ -45,11 +45,24 @@ void node_notes(const Node& node, bool keeps_metadata, onnx::NodeProto& to) {
 
 }  // namespace
 
+bool is_plain_copy(const Node& node) {
+  const std::string_view type = node.type();
+  return node.domain() == "tenon" && (type == "StopGradient" || type == "Barrier");
+}
+
 Status Exporter::node(Node from, ScopeNames& names, onnx::NodeProto& to) {
   to.set_name(std::string(from.name()));
+  if (is_plain_copy(from)) {
+    to.set_op_type("Identity");
+    to.add_input(names.of(from.input(0)));
+    to.add_output(names.of(from.output()));
+    node_notes(from, keeps_metadata, to);
+    return {};
+  }
   to.set_op_type(std::string(from.type()));
   std::string domain(from.domain());
   if (!domain.empty()) to.set_domain(domain);
+  if (domain == "tenon") own_nodes.push_back(cat(from.name(), " (tenon:", from.type(), ")"));
   bool has_bodies = false;
   for (uint64_t i = 0, n = services.graph->attr_count(from.graph, from.id); i < n; ++i)
     has_bodies |=

@@ -20,21 +20,41 @@ Status write_value(Value value, const std::string& name, onnx::ValueInfoProto& t
   return write_type(value.type(), *to.mutable_type()).in(cat("value ", name));
 }
 
+// What renames an output whose value has another name already: an input, another output.
+Value renamed(Graph from, size_t output) {
+  return {from.raw, UINT64_MAX - output};
+}
+
+// The outputs of a body are known by their positions, so they take names that are free.
+void name_results(Graph from, ScopeNames& names) {
+  std::vector<Value> outputs = from.outputs();
+  for (size_t i = 0; i < outputs.size(); ++i)
+    names.claim(names.has(outputs[i]) ? renamed(from, i) : outputs[i], from.output_name(i));
+}
+
 // Outputs come first after the inputs: their names are the world's.
-Status name_values(Graph from, ScopeNames& names, onnx::GraphProto& to) {
+Status name_outputs(Graph from, ScopeNames& names) {
   std::vector<Value> outputs = from.outputs();
   for (size_t i = 0; i < outputs.size(); ++i) {
     std::string wanted(from.output_name(i));
     if (!names.has(outputs[i]) && !names.taken(wanted)) {
       names.claim(outputs[i], wanted);
     } else if (names.of(outputs[i]) != wanted) {
-      // The value has another name already (an input, another output): a node renames it.
       if (names.taken(wanted))
         return invalid(cat("output ", wanted,
                            ": expected a name of its own, got that of an input "
                            "(rename one of them)"));
-      names.bind(Value{from.raw, UINT64_MAX - i}, wanted);
+      names.bind(renamed(from, i), wanted);
     }
+  }
+  return {};
+}
+
+Status name_values(Graph from, ScopeNames& names) {
+  if (names.is_inner()) {
+    name_results(from, names);
+  } else {
+    TN_CHECK(name_outputs(from, names));
   }
   for (const Value& value : from.constants()) {
     const std::string* outer = names.offered(services.graph->constant(from.raw, value.id));
@@ -44,7 +64,6 @@ Status name_values(Graph from, ScopeNames& names, onnx::GraphProto& to) {
   for (const Node& node : from.nodes())
     for (const Value& value : node.outputs())
       if (!names.has(value)) names.claim(value, value.name());
-  (void)to;
   return {};
 }
 
@@ -81,7 +100,7 @@ Status Exporter::fill(Graph from,
                       ScopeNames& names,
                       onnx::GraphProto& to,
                       std::vector<Weight>* into) {
-  TN_CHECK(name_values(from, names, to));
+  TN_CHECK(name_values(from, names));
   TN_CHECK(constants(from, names, to, into));
   for (const Node& each : from.nodes()) {
     Status failed = node(each, names, *to.add_node());
@@ -95,13 +114,12 @@ Status Exporter::fill(Graph from,
   }
   std::vector<Value> outputs = from.outputs();
   for (size_t i = 0; i < outputs.size(); ++i) {
-    Value renamed{from.raw, UINT64_MAX - i};
     std::string name = names.of(outputs[i]);
-    if (names.has(renamed)) {
+    if (names.has(renamed(from, i))) {
       onnx::NodeProto& identity = *to.add_node();
       identity.set_op_type("Identity");
       identity.add_input(name);
-      name = names.of(renamed);
+      name = names.of(renamed(from, i));
       identity.add_output(name);
     }
     TN_CHECK(write_value(outputs[i], name, *to.add_output()));

@@ -26,8 +26,9 @@ class Exporter {
   bool keeps_metadata = true;  // of nodes, as other tools wrote it
   onnx::ModelProto model;
   std::vector<Weight> weights;
-  int64_t opset = 0;       // the lowest that takes every node
-  std::string opset_node;  // the node that asks for it
+  int64_t opset = 0;                   // the lowest that takes every node
+  std::string opset_node;              // the node that asks for it
+  std::vector<std::string> own_nodes;  // "name (tenon:Random)": those that no other reader runs
 
  private:
   Status fill(Graph from, ScopeNames& names, onnx::GraphProto& to, std::vector<Weight>* weights);
@@ -42,6 +43,8 @@ class Exporter {
   void notes(Graph from);
 };
 
+// What says something to gradients and schedules alone: in a file it is its first input.
+bool is_plain_copy(const Node& node);
 Status write_header(const Tensor& tensor, std::string_view name, onnx::TensorProto& to);
 Status write_type(const Type& type, onnx::TypeProto& to);
 

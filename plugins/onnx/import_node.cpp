@@ -148,9 +148,9 @@ Status Importer::add(const EditView& edit, const onnx::NodeProto& from, Draft& n
   AttrStore store;
   std::vector<Value> inputs = node.inputs;
   drop_left_out(inputs, node.attrs);
+  const bool has_types = node.domain.empty() || node.domain == "tenon";
   for (const onnx::AttributeProto& attr : node.attrs)
-    if (type_of(attr) != onnx::AttributeProto::GRAPH)
-      TN_CHECK(store.add(files_, attr, node.domain.empty()));
+    if (type_of(attr) != onnx::AttributeProto::GRAPH) TN_CHECK(store.add(files_, attr, has_types));
   TN_CHECK(bodies(node, frame, store, inputs));
   std::vector<std::string> names;
   for (size_t i = 0; i < node.outputs.size(); ++i) {

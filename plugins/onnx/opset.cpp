@@ -16,6 +16,7 @@ struct OpsetRow {  // sorted by type, then since
   std::string_view type;
   int64_t since;
   uint64_t most_inputs;
+  uint64_t required_outputs;
   std::string_view attributes;  // ",axis,epsilon,"
   uint64_t types[kMaskedInputs + kMaskedOutputs];
   uint8_t variables[kMaskedInputs + kMaskedOutputs];
@@ -86,13 +87,22 @@ std::string why_no(const OpsetRow& newest, const Node& node) {
   return "";
 }
 
+const OpsetRow* first_row(std::string_view type) {
+  return std::lower_bound(std::begin(kOpsetRows), std::end(kOpsetRows), type,
+                          [](const OpsetRow& a, std::string_view b) { return a.type < b; });
+}
+
 }  // namespace
+
+uint64_t required_outputs(const Node& node) {
+  const OpsetRow* row = node.domain().empty() ? first_row(node.type()) : std::end(kOpsetRows);
+  return row != std::end(kOpsetRows) && row->type == node.type() ? row->required_outputs : 0;
+}
 
 Result<int64_t> lowest_opset(const Node& node) {
   if (!node.domain().empty()) return kLowestWritten;
   std::string_view type = node.type();
-  auto row = std::lower_bound(std::begin(kOpsetRows), std::end(kOpsetRows), type,
-                              [](const OpsetRow& a, std::string_view b) { return a.type < b; });
+  const OpsetRow* row = first_row(type);
   int64_t first = kLowestWritten;
   std::string why;
   for (auto at = row; at != std::end(kOpsetRows) && at->type == type; ++at) {

@@ -17,6 +17,9 @@ inline constexpr int64_t kHighestUnasked = 26;
 // has.
 Result<int64_t> lowest_opset(const Node& node);
 
+// How many of its first outputs an operator of ONNX has to have a name for; of others 0.
+uint64_t required_outputs(const Node& node);
+
 // The ir version that came with the opset.
 int64_t ir_version_of(int64_t opset);
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what each operator takes at each opset from 21 on, from onnx's own schemas.
 
-One row per operator and definition: {type, since, most inputs, ",attr,attr,", type masks, type
-variables}. Bit t of a mask says that tensors of ONNX's element type t are allowed, bit 32 + t that
-sequences and optional values are. What has the same variable, above 0, has one element type. Masks
-and variables of the first 8 inputs, then of 4 outputs.
+One row per operator and definition: {type, since, most inputs, outputs that it must have,
+",attr,attr,", type masks, type variables}. Bit t of a mask says that tensors of ONNX's element type
+t are allowed, bit 32 + t that sequences and optional values are. What has the same variable, above
+0, has one element type. Masks and variables of the first 8 inputs, then of 4 outputs.
 """
 
 import sys
@@ -61,7 +61,8 @@ def rows():
             most = min(schema.max_input, 1 << 30)
             listed = ", ".join(f"{m:#x}u" for m in all_masks)
             same = ", ".join(map(str, numbers))
-            yield f'    {{"{name}", {since}, {most}, "{attrs}", {{{listed}}}, {{{same}}}}},'
+            head = f'"{name}", {since}, {most}, {schema.min_output}, "{attrs}"'
+            yield f"    {{{head}, {{{listed}}}, {{{same}}}}},"
 
 
 def ir_versions():

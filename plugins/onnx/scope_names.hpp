@@ -16,6 +16,8 @@ class ScopeNames {
  public:
   explicit ScopeNames(const ScopeNames* around) : around_(around) {}
 
+  // Of a body, which has names around it.
+  bool is_inner() const { return around_ != nullptr; }
   // A value whose name is given: an input, or what a body takes from around it.
   void bind(Value value, std::string name);
   // Gives the value this name, or one made from it that is free here and around.

@@ -2,6 +2,8 @@
 // The component: graph -> messages without weights -> bytes, the weights streamed between them.
 #include "tenon/sdk/role/writer.hpp"
 
+#include "tenon/sdk/run.hpp"
+
 #include "exporter.hpp"
 #include "n_bits.hpp"
 #include "notes.hpp"
@@ -36,8 +38,9 @@ struct Piece {  // of an initializer's field, as it is written
 
 class Writer {
  public:
-  static Result<Writer> create(tn_ctx*, const Options& options) {
+  static Result<Writer> create(tn_ctx* ctx, const Options& options) {
     Writer made;
+    made.ctx_ = ctx;
     made.external_ = options.flag("external_data");
     made.opset_ = options.integer("opset", 0);
     made.n_bits_ = options.flag("matmul_nbits");
@@ -62,6 +65,7 @@ class Writer {
     TN_CHECK(made.run({graph}));
     if (sparse_ == "tensors") TN_CHECK(as_sparse_tensors(made));
     TN_CHECK(set_versions({graph}, made));
+    warn_of(made.own_nodes);
     uint64_t bytes = made.model.ByteSizeLong();
     for (const Weight& weight : made.weights)
       bytes += services.tensor->bytes(weight.tensor.get());
@@ -69,9 +73,23 @@ class Writer {
     return write_model(made, target, cancel);
   }
 
+  void warn_of(const std::vector<std::string>& own_nodes) const {
+    constexpr size_t kListed = 3;
+    if (own_nodes.empty()) return;
+    std::string names;
+    for (size_t i = 0; i < std::min(kListed, own_nodes.size()); ++i)
+      names += cat(i ? ", " : "", own_nodes[i]);
+    if (own_nodes.size() > kListed) names += cat(" and ", own_nodes.size() - kListed, " more");
+    log_line(
+        ctx_, TN_LOG_WARNING,
+        cat("onnx: Tenon alone runs ", names,
+            "; the pass fusion.expand makes operators of ONNX of those that have such a form"));
+  }
+
   // The versions of rows, where no note says one: what reads the file means the same operators.
   static void add_versions(Graph graph, std::map<std::string, int64_t>& domains) {
     for (Node node : graph.nodes()) {
+      if (is_plain_copy(node)) continue;
       const tn_op* row = node.row();
       int64_t& version = domains.try_emplace(std::string(node.domain()), 1).first->second;
       if (row) version = std::max(version, static_cast<int64_t>(row->since_version));
@@ -181,6 +199,7 @@ class Writer {
     return {};
   }
 
+  tn_ctx* ctx_ = nullptr;
   bool external_ = false;
   int64_t opset_ = 0;
   bool n_bits_ = false;

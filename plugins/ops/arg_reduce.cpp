@@ -107,7 +107,12 @@ Status top_k_ref(const Call& call) {
   bool largest = call.node().attr_int("largest", 1) != 0;
   bool sorted = call.node().attr_int("sorted", 1) != 0;
   TN_TRY(values, call.out(0, call.dtype(0), shape));
-  TN_TRY(indices, call.out(1, TN_I64, shape));
+  DLTensor indices{};
+  const bool has_indices = call.node().n_outputs() > 1;  // files may leave them out
+  if (has_indices) {
+    TN_TRY(made, call.out(1, TN_I64, shape));
+    indices = made;
+  }
   return dispatch<kNumeric>(call.dtype(0), [&]<class T>() -> Status {
     using W = Wide<T>;
     std::vector<int64_t> order(static_cast<size_t>(split.size));
@@ -125,7 +130,7 @@ Status top_k_ref(const Call& call) {
       for (int64_t n = 0; n < k; ++n) {
         int64_t to = (o * k + n) * split.inner + in;
         data_of<T>(values)[to] = x[order[static_cast<size_t>(n)] * split.inner];
-        data_of<int64_t>(indices)[to] = order[static_cast<size_t>(n)];
+        if (has_indices) data_of<int64_t>(indices)[to] = order[static_cast<size_t>(n)];
       }
     }
     return {};

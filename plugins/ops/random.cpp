@@ -40,14 +40,35 @@ Status like_shape(EditView edit, Node node) {
   return set_output(edit, node, 0, type);
 }
 
+// The largest number of the type that is below this one, so that what is drawn from [low, high) is
+// not rounded to high.
+double largest_below(double high, uint32_t dtype) {
+  double rounded = 0;
+  store_number(reinterpret_cast<char*>(&rounded), dtype, 0, high);
+  rounded = load_number(reinterpret_cast<const char*>(&rounded), dtype, 0);
+  if (rounded < high) return rounded;
+  const int digits = dtype == TN_F64 ? 53 : dtype == TN_F32 ? 24 : dtype == TN_F16 ? 11 : 8;
+  int exponent = 0;
+  const bool is_power = std::frexp(rounded, &exponent) == 0.5;
+  return rounded - std::ldexp(1.0, exponent - digits - (is_power ? 1 : 0));
+}
+
 Status fill_drawn(const DLTensor& out,
                   const std::vector<double>& draws,
                   double scale,
-                  double shift) {
+                  double shift,
+                  double largest = HUGE_VAL) {
   for (size_t i = 0; i < draws.size(); ++i)
     store_number(data_of<char>(out), dtype_of(out), static_cast<int64_t>(i),
-                 shift + scale * draws[i]);
+                 std::min(shift + scale * draws[i], largest));
   return {};
+}
+Status fill_uniform(const DLTensor& out,
+                    const std::vector<double>& draws,
+                    double low,
+                    double high) {
+  const double largest = high > low ? largest_below(high, dtype_of(out)) : HUGE_VAL;
+  return fill_drawn(out, draws, high - low, low, largest);
 }
 
 Status draw(const Call& call, uint32_t dtype, std::span<const int64_t> shape, bool normal) {
@@ -62,7 +83,7 @@ Status draw(const Call& call, uint32_t dtype, std::span<const int64_t> shape, bo
     return fill_drawn(out, random.normal(0, n), node.attr_float("scale", 1),
                       node.attr_float("mean"));
   double low = node.attr_float("low", 0), high = node.attr_float("high", 1);
-  return fill_drawn(out, random.uniform(0, n), high - low, low);
+  return fill_uniform(out, random.uniform(0, n), low, high);
 }
 
 Status drawn_ref(const Call& call) {
@@ -140,7 +161,8 @@ Status keyed_ref(const Call& call) {
   TN_TRY(out, call.out(0, dtype, shape));
   Random random(static_cast<uint64_t>(key[0]), key.size() > 1 ? static_cast<uint64_t>(key[1]) : 0);
   int64_t n = element_count(out);
-  return fill_drawn(out, kind == "normal" ? random.normal(0, n) : random.uniform(0, n), 1, 0);
+  if (kind == "normal") return fill_drawn(out, random.normal(0, n), 1, 0);
+  return fill_uniform(out, random.uniform(0, n), 0, 1);
 }
 
 // The same numbers for something of the shape.

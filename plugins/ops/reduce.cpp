@@ -160,29 +160,39 @@ Value kept(Gradients& g, Value reduced) {
   bool keeps = g.of().attr_int("keepdims", 1) != 0;
   return keeps || !g.in(1) ? reduced : g.op("Unsqueeze", {reduced, g.in(1)});
 }
-// How many elements went into one, as a number of x's type.
-Value how_many(Gradients& g) {
+// A type that holds counts of elements: float16 ends at 65,504, and bfloat16 has 8 bits.
+uint32_t counting_type(uint32_t dtype) {
+  return TN_DTYPE_BITS(dtype) < 32 ? static_cast<uint32_t>(TN_F32) : dtype;
+}
+// How many elements went into one, as a number of this type.
+Value how_many(Gradients& g, uint32_t dtype) {
   Type x = g.in(0).type(), y = g.out().type();
   if (x.is_static() && y.is_static() && y.elements() > 0)
-    return g.number(static_cast<double>(x.elements() / y.elements()), x.dtype);
-  return g.cast(g.div(g.op("Size", {g.in(0)}), g.op("Size", {g.out()})), x.dtype);
+    return g.number(static_cast<double>(x.elements() / y.elements()), dtype);
+  return g.cast(g.div(g.op("Size", {g.in(0)}), g.op("Size", {g.out()})), dtype);
 }
 Status sum_vjp(Gradients& g) {
   g.set(0, g.expand_like(kept(g, g.cotangent()), g.in(0)));
   return {};
 }
 Status mean_vjp(Gradients& g) {
-  g.set(0, g.expand_like(g.div(kept(g, g.cotangent()), how_many(g)), g.in(0)));
+  const uint32_t dtype = g.in(0).dtype(), wide = counting_type(dtype);
+  Value share = g.div(g.cast(kept(g, g.cotangent()), wide), how_many(g, wide));
+  // Expanded before it is narrowed: the transposed form, a product with slopes, adds up and divides
+  // before it narrows.
+  g.set(0, g.cast(g.expand_like(share, g.in(0)), dtype));
   return {};
 }
 // Elements that are equally extreme share.
 Status extreme_vjp(Gradients& g) {
-  Value hit = g.cast(g.op("Equal", {g.in(0), kept(g, g.out())}), g.in(0).dtype());
+  const uint32_t dtype = g.in(0).dtype(), wide = counting_type(dtype);
+  Value hit = g.cast(g.op("Equal", {g.in(0), kept(g, g.out())}), wide);
   std::vector<Value> inputs{hit};
   if (g.in(1)) inputs.push_back(g.in(1));
   Value hits = g.op("ReduceSum", inputs,
                     {{"noop_with_empty_axes", g.of().attr_int("noop_with_empty_axes")}});
-  g.set(0, g.mul(g.div(hit, hits), kept(g, g.cotangent())));
+  Value share = g.mul(g.div(hit, hits), g.cast(kept(g, g.cotangent()), wide));
+  g.set(0, g.cast(share, dtype));
   return {};
 }
 // Without a division: the elements before one times those after it, with the reduced axes as one.

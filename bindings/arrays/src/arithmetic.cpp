@@ -76,8 +76,30 @@ Values remainder(Call& c) {
   return where(beyond, rest + c[1], rest);
 }
 
-Value power_of_two(const Value& b) {
-  return node("Pow", {2, b});
+// Bits of x moved by as many places, which are less than x has bits in all: in the unsigned type,
+// where the sign is a bit like the others.
+Value moved_bits(const Value& x, const Value& places, const char* direction) {
+  const uint32_t bits = TN_DTYPE(kDLUInt, TN_DTYPE_BITS(x.dtype));
+  return cast(node("BitShift", {cast(x, bits), cast(places, bits)}, {{"direction", direction}}),
+              x.dtype);
+}
+// As NumPy has it: of more places than x has bits nothing is left, and of a negative number the
+// sign.
+Value shifted(Call& c, const char* direction) {
+  const Value &x = c[0], &places = c[1];
+  const auto size = static_cast<double>(TN_DTYPE_BITS(x.dtype));
+  const Json& given = c.json(1);
+  const bool is_within = given.is_number_integer() && given >= 0 && given < size;
+  auto move = [&](const Value& from) {
+    if (is_within) return moved_bits(from, places, direction);
+    const Value inside = node("And", {node("GreaterOrEqual", {places, 0}), lt(places, size)});
+    return where(inside, moved_bits(from, where(inside, places, 0), direction), 0);
+  };
+  const bool keeps_sign = TN_DTYPE_CODE(x.dtype) == kDLInt && direction[0] == 'R';
+  if (!keeps_sign) return move(x);
+  const Value below = lt(x, 0);
+  const Value moved = move(where(below, node("BitwiseNot", {x}), x));
+  return where(below, node("BitwiseNot", {moved}), moved);
 }
 
 Values pow(Call& c) {
@@ -134,11 +156,11 @@ const Function kRows[] = {
     {"atan2(y: together float, x: together float)", "",
      "The angle of the point (x, y), in radians from -pi to pi.", "", atan2},
     {"bitwise_left_shift(a: together whole, b: together whole)", "",
-     "The bits of a moved up by b, which is not negative: a * 2**b.", "",
-     [](Call& c) -> Values { return c[0] * power_of_two(c[1]); }},
+     "The bits of a moved up by b, which is not negative: a * 2**b, or 0 of all bits and more.", "",
+     [](Call& c) -> Values { return shifted(c, "LEFT"); }},
     {"bitwise_right_shift(a: together whole, b: together whole)", "",
      "The bits of a moved down by b, which is not negative: a / 2**b, rounded down.", "",
-     [](Call& c) -> Values { return floor_divide(c[0], power_of_two(c[1])); }},
+     [](Call& c) -> Values { return shifted(c, "RIGHT"); }},
     {"clip(x, min: array = none, max: array = none)", "",
      "x, but not below min and not above max; none: no limit on this side.", "", clip},
     {"copysign(a: together float, b: together float)", "", "a with the sign of b.", "",

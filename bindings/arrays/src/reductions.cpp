@@ -39,7 +39,11 @@ Value variance(Call& c) {
   for (int64_t axis : axes)
     count *= static_cast<double>(x.size_of(axis));
   // As NumPy and PyTorch do: of no more numbers than the correction, infinity or NaN.
-  return reduce("ReduceSum", squares, axes, c.flag(2)) / std::max(count - correction, 0.0);
+  const double rest = std::max(count - correction, 0.0);
+  // 16 bits may hold neither the sum nor the count.
+  if (TN_DTYPE_BITS(x.dtype) == 16)
+    return reduce("ReduceMean", squares, axes, c.flag(2)) * (count / rest);
+  return reduce("ReduceSum", squares, axes, c.flag(2)) / rest;
 }
 Values index_of(Call& c) {
   Value x = c[0].is_bool() ? cast(c[0], TN_U8) : c[0];
@@ -47,7 +51,9 @@ Values index_of(Call& c) {
   if (is_whole) x = reshape(x, {-1});
   int64_t axis = is_whole ? 0 : c.axis(1, x.rank());
   not_empty(x, {axis});
-  return node(c.row.op, {x}, {{"axis", axis}, {"keepdims", c.flag(2) ? 1 : 0}});
+  Value index = node(c.row.op, {x}, {{"axis", axis}, {"keepdims", c.flag(2) ? 1 : 0}});
+  if (!is_whole || !c.flag(2)) return index;
+  return reshape(index, std::vector<int64_t>(static_cast<size_t>(c[0].rank()), 1));
 }
 Values cumulative(Call& c) {
   Value x = summed(c[0]);
@@ -61,9 +67,15 @@ Values cumulative(Call& c) {
 }
 Values diff(Call& c) {
   std::vector<Value> parts;
-  for (size_t i : {3u, 0u, 4u})  // prepend, x, append
-    if (c.has(i)) parts.push_back(c[i]);
   int64_t axis = c.axis(1, c[0].rank());
+  auto slice_of = [&](const Value& number) {
+    std::vector<int64_t> shape;
+    for (int64_t a = 0; a < c[0].rank(); ++a)
+      shape.push_back(a == axis ? 1 : c[0].size_of(a));
+    return broadcast_to(number, shape);
+  };
+  for (size_t i : {3u, 0u, 4u})  // prepend, x, append
+    if (c.has(i)) parts.push_back(c[i].rank() || i == 0 ? c[i] : slice_of(c[i]));
   Value x = parts.size() > 1 ? concat(parts, axis) : parts[0];
   for (int64_t n = c.integer(2); n > 0; --n) {
     Value after = slice(x, axis, 1, INT64_MAX);

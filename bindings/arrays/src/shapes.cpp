@@ -206,6 +206,40 @@ Values pad(Call& c) {  // x, pad_width, mode, constant_values
   return c.graph.nodes("Pad", inputs, {{"mode", mode}});
 }
 
+// x with the sizes that other has where x has 1, but at this axis.
+Value repeated_like(const Value& x, const Value& other, int64_t axis) {
+  std::vector<int64_t> shape(x.dims.size(), 1);
+  for (size_t a = 0; a < shape.size(); ++a) {
+    const int64_t own = x.dims[a], beside = other.dims[a];
+    if (static_cast<int64_t>(a) == axis || own == beside || own < 0 || beside < 0) continue;
+    if (own != 1 && beside != 1)
+      invalid(cat("take_along_axis: expected sizes of axis ", a, " that broadcast together, got ",
+                  x.text(), " beside ", other.text()));
+    if (own == 1) shape[a] = beside;
+  }
+  const bool is_kept = std::ranges::all_of(shape, [](int64_t size) { return size == 1; });
+  return is_kept ? x : broadcast_to(x, shape);
+}
+
+Values take_along(Call& c) {
+  if (c[0].rank() != c[1].rank())
+    invalid(cat("take_along_axis: expected as many axes in both, got ", c[0].text(), " beside ",
+                c[1].text()));
+  const int64_t axis = c.axis(2, c[0].rank());
+  return node("GatherElements", {repeated_like(c[0], c[1], axis), repeated_like(c[1], c[0], axis)},
+              {{"axis", axis}});
+}
+
+Values tile(Call& c) {
+  Value x = c[0];
+  std::vector<int64_t> repeats = c.ints(1);
+  const auto rank = static_cast<size_t>(x.rank());
+  if (repeats.size() < rank) repeats.insert(repeats.begin(), rank - repeats.size(), 1);
+  for (size_t axes = rank; axes < repeats.size(); ++axes)
+    x = expand_dims(x, 0);
+  return node("Tile", {x, c.graph.integers(repeats)});
+}
+
 const Function kRows[] = {
     {"broadcast_arrays(*arrays) -> tuple", "",
      "The arrays, each repeated to the shape that all of them have together.", "",
@@ -253,12 +287,12 @@ const Function kRows[] = {
        return node("Gather", {c[0], c[1]}, {{"axis", c.axis(2, c[0].rank())}});
      }},
     {"take_along_axis(x, indices: index, axis: int = -1)", "",
-     "For each element of indices, the one of x at that index of axis.", "",
-     [](Call& c) -> Values {
-       return node("GatherElements", {c[0], c[1]}, {{"axis", c.axis(2, c[0].rank())}});
-     }},
-    {"tile(x, repeats: ints)", "", "x so many times along each axis.", "",
-     [](Call& c) -> Values { return node("Tile", {c[0], c.graph.integers(c.ints(1))}); }},
+     "For each element of indices, the one of x at that index of axis; the other axes are "
+     "broadcast together.",
+     "", take_along},
+    {"tile(x, repeats: ints)", "",
+     "x so many times along each axis; of the repeats and the axes the last ones belong together.",
+     "", tile},
     {"transpose(x)", "", "All axes in reverse order.", "", transpose},
     {"unstack(x, axis: int = 0) -> tuple", "", "A tuple of the slices along axis, without it.", "",
      unstack},

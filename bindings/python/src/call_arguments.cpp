@@ -6,6 +6,24 @@ namespace {
 
 constexpr int kMostNesting = 64;
 
+// By which a static argument is known. 1, True and 1.0 are equal but differ in what a function
+// makes of them, so types count; of numbers the text counts as well, as -0.0 and 0.0 are equal,
+// too.
+py::object static_key(py::handle object, int depth = 0) {
+  if (depth > kMostNesting)
+    throw py::value_error("static argument: expected at most 64 tuples inside each other");
+  py::object type = py::type::of(object);
+  if (PyTuple_Check(object.ptr())) {
+    py::list items;
+    for (py::handle item : object)
+      items.append(static_key(item, depth + 1));
+    return py::make_tuple(type, py::tuple(items));
+  }
+  if (PyFloat_Check(object.ptr()) || PyComplex_Check(object.ptr()))
+    return py::make_tuple(type, py::repr(object));
+  return py::make_tuple(type, object);
+}
+
 }  // namespace
 
 void CallArguments::put_type(uint32_t dtype, std::span<const int64_t> shape, int batch) {
@@ -21,6 +39,7 @@ void CallArguments::put_type(uint32_t dtype, std::span<const int64_t> shape, int
 }
 
 bool CallArguments::add_in_place(PyObject* object, int batch) {
+  refuse_mask(object);
   const auto* array = py::detail::array_proxy(object);
   auto held = py::reinterpret_borrow<py::array>(object);
   bool dense = (array->flags & py::detail::npy_api::NPY_ARRAY_C_CONTIGUOUS_) != 0;
@@ -111,12 +130,13 @@ void CallArguments::add_name(py::handle name) {
 }
 
 void CallArguments::add_static(py::handle object) {
-  PyObject* known = PyDict_GetItemWithError(statics_.ptr(), object.ptr());
+  py::object key = static_key(object);
+  PyObject* known = PyDict_GetItemWithError(statics_.ptr(), key.ptr());
   if (!known && PyErr_Occurred()) throw py::error_already_set();
   uint64_t number = statics_.size();
   if (known) {
     number = py::handle(known).cast<uint64_t>();
-  } else if (PyDict_SetItem(statics_.ptr(), object.ptr(), py::int_(number).ptr()) != 0) {
+  } else if (PyDict_SetItem(statics_.ptr(), key.ptr(), py::int_(number).ptr()) != 0) {
     throw py::error_already_set();
   }
   key_ += 's';

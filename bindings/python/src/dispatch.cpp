@@ -133,11 +133,13 @@ class Dispatch {
   Dispatch(const SessionPtr& session,
            py::object traced,
            std::vector<size_t> static_arguments,
+           std::vector<std::string> static_names,
            std::vector<int> batch_axes,
            size_t limit)
       : session_(session),
         traced_(std::move(traced)),
         static_arguments_(std::move(static_arguments)),
+        static_names_(std::move(static_names)),
         batch_axes_(std::move(batch_axes)),
         limit_(limit) {}
 
@@ -182,8 +184,14 @@ class Dispatch {
     }
     for (auto [name, object] : named) {
       given.add_name(name);
-      given.add(object);
+      is_static(name) ? given.add_static(object) : given.add(object);
     }
+  }
+
+  // Most functions have no static arguments.
+  bool is_static(py::handle name) const {
+    return !static_names_.empty() && std::find(static_names_.begin(), static_names_.end(),
+                                               name.cast<std::string>()) != static_names_.end();
   }
 
   std::shared_ptr<Entry> compile(const py::object& self,
@@ -236,6 +244,7 @@ class Dispatch {
   SessionPtr session_;
   py::object traced_;
   std::vector<size_t> static_arguments_;
+  std::vector<std::string> static_names_;
   std::vector<int> batch_axes_;
   size_t limit_;
   py::dict statics_;
@@ -249,7 +258,8 @@ void bind_dispatch(py::module_& module) {
   module.def("count_traces", [](int change) { traces += change; });
   module.attr("NO_BATCH") = CallArguments::kNoBatch;
   py::class_<Dispatch>(module, "Dispatch")
-      .def(py::init<const SessionPtr&, py::object, std::vector<size_t>, std::vector<int>, size_t>())
+      .def(py::init<const SessionPtr&, py::object, std::vector<size_t>, std::vector<std::string>,
+                    std::vector<int>, size_t>())
       .def("__call__",
            [](const py::object& self, const py::args& args, const py::kwargs& named) {
              return self.cast<Dispatch&>().call(self, args, named);

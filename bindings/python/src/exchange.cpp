@@ -251,11 +251,20 @@ py::object array_of_numbers(py::handle object, uint32_t wanted, const std::strin
 
 }  // namespace
 
+void refuse_mask(py::handle array) {
+  static py::object& plain = *new py::object(py::module_::import("numpy").attr("ndarray"));
+  if (py::type::handle_of(array).is(plain) || !py::hasattr(array, "mask")) return;
+  throw py::type_error(
+      "expected an array without a mask, which would be lost; use .filled(...), or the mask as an "
+      "array of its own");
+}
+
 TensorPtr tensor_from(const SessionPtr& session,
                       py::handle object,
                       const std::string& where,
                       uint32_t wanted,
                       std::optional<int64_t> input_stream) {
+  if (py::isinstance<py::array>(object)) refuse_mask(object);
   if (py::isinstance<py::array>(object))
     return from_array(session, py::reinterpret_borrow<py::array>(object), where);
   if (py::isinstance<Tensor>(object)) return object.cast<TensorPtr>();

@@ -44,6 +44,9 @@ TensorPtr tensor_from(const SessionPtr& session,
                       uint32_t wanted = TN_DTYPE_NONE,
                       std::optional<int64_t> input_stream = {});
 
+// NumPy's masked arrays are arrays to all who do not look.
+void refuse_mask(py::handle array);
+
 // Memory for results, asked for by the host from any of its threads, without the GIL.
 class Results {
  public:

@@ -89,6 +89,7 @@ class Dispatch:
         session: Session,
         traced: type,
         static_arguments: list[int],
+        static_names: list[str],
         batch_axes: list[int],
         limit: int,
     ) -> None: ...

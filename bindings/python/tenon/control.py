@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import tree
-from .arrays import subtract
-from .eager import anywhere
+from .arrays import flip, subtract
+from .eager import anywhere_anew
 from .errors import ArgumentError
 from .trace import Trace, Value, as_value, cast, current, users_line
 from .transforms import Compiled
+from .types import is_float
 
 Function = Callable[..., Any]
 
@@ -27,13 +28,23 @@ def _values(of: Any) -> tuple[Any, list[Value]]:
     return structure, [as_value(leaf) for leaf in leaves]
 
 
+def _is_number(x: Any) -> bool:
+    return type(x) in (bool, int, float)
+
+
 def _type(value: Value) -> str:
     return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
 
 
-def _expect(wanted: tuple[Any, list[Value]], got: tuple[Any, list[Value]], what: str) -> None:
-    types = [[_type(x) for x in values] for _, values in (wanted, got)]
-    if repr(wanted[0]) != repr(got[0]) or types[0] != types[1]:
+def _values_like(structure: Any, of: Any, what: str) -> tuple[Any, list[Value]]:
+    """As _values of what is to have this structure, in its order."""
+    leaves = tree.leaves_like(structure, of, f"{users_line()}: {what}")
+    return structure, [as_value(leaf) for leaf in leaves]
+
+
+def _expect(wanted: list[Value], got: list[Value], what: str) -> None:
+    types = [[_type(x) for x in values] for values in (wanted, got)]
+    if types[0] != types[1]:
         raise ArgumentError(
             f"{users_line()}: {what}: expected {', '.join(types[0])} in the same structure, got "
             f"{', '.join(types[1])}; use tn.astype and tn.broadcast_to, or arrays of one type "
@@ -78,7 +89,7 @@ def _steady(
             raise failed or error from None
         wanted = doubles & {i for i, x in enumerate(made[1][1]) if x.dtype == "float64"}
         is_steady = wanted == doubles
-    _expect((structure, states), made[1], f"{what}: state after a step")
+    _expect(states, made[1][1], f"{what}: state after a step")
     return structure, states, made
 
 
@@ -103,31 +114,47 @@ def _node(op: str, inputs: Sequence[Value | None], bodies: dict[str, Trace], **m
     return made if isinstance(made, tuple) else (made,)
 
 
-@anywhere
+def _promoted(leaf: Any, beside: Any) -> Value:
+    """A number of Python in the type of the value that the other branch gives."""
+    wide = isinstance(beside, Value) and (type(leaf) is int or is_float(beside.dtype))
+    return as_value(leaf, beside.dtype if wide and type(leaf) in (int, float) else None)
+
+
+@anywhere_anew
 def cond(condition: Any, true: Function, false: Function, /, *operands: Any) -> Any:
     """true(*operands) where condition, one truth value, is True, else false(*operands): one of them
-    is computed. Both give the same structure, types and shapes. Under `tn.vmap` with a condition of
-    each example both are computed."""
+    is computed. Both give the same structure, types and shapes; a number takes the type of what the
+    other one gives. Under `tn.vmap` with a condition of each example both are computed."""
     chosen = _truth(condition, "cond: condition")
     operands = tuple(tree.map_leaves(as_value, x) for x in operands)
-    made, bodies, captured = [], [], []
+    results, bodies, captured = [], [], []
     for f in (true, false):
         with Trace() as body:
             for value in captured:
                 body.lift(value)
-            made.append(_values(_plain(f)(*operands)))
+            result = _plain(f)(*operands)
+            results.append(tree.map_leaves(lambda x: x if _is_number(x) else as_value(x), result))
         captured = body.captured
         bodies.append(body)
     for value in captured:  # what the second one uses beyond the first
         bodies[0].lift(value)
-    _expect(*made, "cond: result of the second function")
-    for body, (_, values) in zip(bodies, made):
+    what = "cond: result of the second function"
+    leaves, _, structure = tree.flatten(results[0])
+    others = tree.leaves_like(structure, results[1], f"{users_line()}: {what}")
+    if not leaves:
+        return results[0]
+    made = []
+    for body, mine, beside in zip(bodies, (leaves, others), (others, leaves)):
+        with body:
+            made.append([_promoted(x, y) for x, y in zip(mine, beside)])
+    _expect(*made, what)
+    for body, values in zip(bodies, made):
         body.finish(values)
     named = {"then_branch": bodies[0], "else_branch": bodies[1]}
-    return tree.unflatten(made[0][0], iter(_node("If", [chosen], named, outputs=len(made[0][1]))))
+    return tree.unflatten(structure, iter(_node("If", [chosen], named, outputs=len(leaves))))
 
 
-@anywhere
+@anywhere_anew
 def while_loop(condition: Function, body: Function, init: Any, /) -> Any:
     """state = init, then state = body(state) as long as condition(state); the last state, a tree
     whose types and shapes stay. Its gradient keeps the state before each step."""
@@ -136,8 +163,9 @@ def while_loop(condition: Function, body: Function, init: Any, /) -> Any:
         with Trace() as inner:
             inner.input("iteration", "int64", ())
             inner.input("condition", "bool", ())
-            new = _values(_plain(body)(_inputs(inner, "state", states, structure)))
-            again = _plain(condition)(tree.unflatten(new[0], iter(new[1])))
+            result = _plain(body)(_inputs(inner, "state", states, structure))
+            new = _values_like(structure, result, "while_loop: state after a step")
+            again = _plain(condition)(tree.unflatten(structure, iter(new[1])))
             return inner, new, ((), [_truth(again, "while_loop: condition")])
 
     structure, states, (inner, (_, new), (_, going)) = _steady(init, step, "while_loop")
@@ -157,7 +185,8 @@ def _loop(steps: Value, step: Function, init: Any, who: str) -> tuple[Any, Any]:
             inner.input("condition", "bool", ())
             state, more = step(i, _inputs(inner, "state", states, structure))
             going[:] = [as_value(True)]
-            return inner, _values(state), _values(more)
+            new = _values_like(structure, state, f"{who}: state after a step")
+            return inner, new, _values(more)
 
     structure, states, (inner, (_, new), (stacks, more)) = _steady(init, body, who)
     if not new and not more:
@@ -169,12 +198,19 @@ def _loop(steps: Value, step: Function, init: Any, who: str) -> tuple[Any, Any]:
     return last, tree.unflatten(stacks, iter(made[len(states) :]))
 
 
-@anywhere
+def _whole(x: Any, what: str) -> Value:
+    value = as_value(x)
+    if is_float(value.dtype):
+        raise ArgumentError(f"{users_line()}: {what}: expected an integer, got {x!r}")
+    return cast(value, "int64")
+
+
+@anywhere_anew
 def fori_loop(lower: Any, upper: Any, body: Function, init: Any, /) -> Any:
     """state = init, then state = body(i, state) for i from lower to upper, upper excluded; the last
     state. Both limits may be traced integers."""
-    first = cast(as_value(lower), "int64")
-    steps = subtract(cast(as_value(upper), "int64"), first)
+    first = _whole(lower, "fori_loop: lower")
+    steps = subtract(_whole(upper, "fori_loop: upper"), first)
     plain = isinstance(lower, int) and lower == 0
 
     def step(i: Value, state: Any) -> tuple[Any, Any]:
@@ -183,18 +219,21 @@ def fori_loop(lower: Any, upper: Any, body: Function, init: Any, /) -> Any:
     return _loop(steps, step, init, "fori_loop")[0]
 
 
-@anywhere
+@anywhere_anew
 def scan(
     f: Function, init: Any, xs: Any = None, /, length: int | None = None, reverse: bool = False
 ) -> tuple[Any, Any]:
     """state, y = f(state, x) for each slice x of the first axis of xs, a tree; the last state, and
     all y stacked. xs None: length steps with x None. reverse: from the last slice to the first."""
     slices, given = _values(xs)
+    if length is not None and not hasattr(length, "__index__"):
+        raise ArgumentError(f"{users_line()}: scan: length: expected an integer, got {length!r}")
     if not given:
         if length is None:
             raise ArgumentError(f"{users_line()}: scan: expected xs or length, got neither")
-        steps = as_value(int(length))
-        return _loop(steps, lambda _, state: _plain(f)(state, None), init, "scan")
+        steps = as_value(length.__index__())
+        last, stacks = _loop(steps, lambda _, state: _plain(f)(state, None), init, "scan")
+        return last, tree.map_leaves(lambda y: flip(y, axis=0), stacks) if reverse else stacks
     sizes = {x.shape[:1] for x in given} | ({(length,)} if length is not None else set())
     if len(sizes) > 1 or () in sizes:
         types = ", ".join(_type(x) for x in given)
@@ -209,7 +248,8 @@ def scan(
             result = _plain(f)(state, tree.unflatten(slices, iter(parts)))
             if not isinstance(result, tuple) or len(result) != 2:
                 raise ArgumentError(f"{users_line()}: scan: expected f to give (state, y)")
-            return inner, _values(result[0]), _values(result[1])
+            new = _values_like(structure, result[0], "scan: state after a step")
+            return inner, new, _values(result[1])
 
     structure, states, (inner, (_, new), (stacks, more)) = _steady(init, body, "scan", given)
     inner.finish([*new, *more])

@@ -11,7 +11,7 @@ from typing import Any
 from . import tree
 from .arrays import zeros_like
 from .autodiff import FLOATS
-from .eager import anywhere, is_array
+from .eager import anywhere_anew, is_array
 from .errors import AlreadyExists, ArgumentError, TenonError
 from .model import Model
 from .trace import Trace, Value, as_value, cast, current, users_line
@@ -21,13 +21,28 @@ Function = Callable[..., Any]
 _numbers = itertools.count()
 
 
-def _called(
-    label: str, kinds: dict[Any, str], body: Model, gradient: Model, given: Sequence[Value]
-) -> Iterator[Value]:
-    """What a function of the graph with a gradient graph gives. kinds: its names by what differs,
-    because graphs that differ are functions of other names."""
-    key = (gradient.text(data=True), body.text(data=True))
-    name = kinds.setdefault(key, f"{label}_{len(kinds)}")
+class _Names:
+    """Names of what one function became: graphs that differ are functions of other names. A
+    function that reads other numbers in each step becomes many, of which the last are known."""
+
+    _KEPT = 64
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._known: dict[Any, str] = {}
+        self._count = itertools.count()
+
+    def of(self, key: Any) -> str:
+        if key not in self._known:
+            if len(self._known) == self._KEPT:
+                del self._known[next(iter(self._known))]
+            self._known[key] = f"{self._label}_{next(self._count)}"
+        return self._known[key]
+
+
+def _called(names: _Names, body: Model, gradient: Model, given: Sequence[Value]) -> Iterator[Value]:
+    """What a function of the graph with a gradient graph gives."""
+    name = names.of((gradient.text(data=True), body.text(data=True)))
     try:
         current().native.add_function(name, body._native, gradient._native)
     except TenonError as failed:
@@ -50,8 +65,7 @@ def checkpoint(f: Function, /) -> Function:
     `autodiff.recompute`, which chooses what is computed again.
     """
     call = f._inline if isinstance(f, Compiled) else f
-    label = f"{getattr(f, '__name__', 'f').strip('<>')}{next(_numbers)}"
-    kinds: dict[Any, str] = {}
+    kinds = _Names(f"{getattr(f, '__name__', 'f').strip('<>')}{next(_numbers)}")
 
     @functools.wraps(f)
     def inline(*args: Any, **named: Any) -> Any:
@@ -67,10 +81,10 @@ def checkpoint(f: Function, /) -> Function:
         given += [current().lift(x) for x in trace.captured]
         # Calls of one function draw other numbers each.
         body = body.apply("autodiff.seed_draws", salt=f"#{_calls(current())}")
-        made = _called(label, kinds, body, _recomputed(body), given)
+        made = _called(kinds, body, _recomputed(body), given)
         return tree.unflatten(shape_of_results, made)
 
-    return anywhere(inline)
+    return anywhere_anew(inline)
 
 
 def _calls(trace: Trace) -> int:
@@ -117,17 +131,16 @@ class custom_vjp:  # noqa: N801, a function that reads like a decorator
         self._rule: tuple[Function, Function] | None = None
         functools.update_wrapper(self, f)
         self._name = f"{getattr(f, '__name__', 'f').strip('<>')}{next(_numbers)}"
-        self._kinds: dict[Any, str] = {}  # names by what differs in the graphs
+        self._kinds = _Names(self._name)
 
     def defvjp(self, forward: Function, backward: Function) -> None:
         """forward(*args) gives (result, kept); backward(kept, cotangents) a tuple of gradients."""
         self._rule = (forward, backward)
-        self._kinds.clear()
 
     def __call__(self, *args: Any) -> Any:
         if self._rule is None:
             raise ArgumentError(f"{users_line()}: {self._name}: expected a gradient; use defvjp")
-        return anywhere(self._call)(*args)
+        return anywhere_anew(self._call)(*args)
 
     def _call(self, *args: Any) -> Any:
         given = [current().lift(as_value(leaf)) for leaf in tree.flatten(args)[0]]
@@ -136,7 +149,7 @@ class custom_vjp:  # noqa: N801, a function that reads like a decorator
             gradients = self._backward(self._inputs(vjp, given, args), vjp, results, structure)
         self._alone(vjp)
         graph = Model(vjp.finish(gradients))
-        return tree.unflatten(structure, _called(self._name, self._kinds, body, graph, given))
+        return tree.unflatten(structure, _called(self._kinds, body, graph, given))
 
     def _inputs(self, trace: Trace, given: Sequence[Value], args: tuple) -> tuple:
         made = [trace.input(f"x{i}", x.dtype, x.shape) for i, x in enumerate(given)]
@@ -171,10 +184,11 @@ class custom_vjp:  # noqa: N801, a function that reads like a decorator
             )
         out = []
         for arg, gradient in zip(args, made):
-            leaves = tree.flatten(arg)[0]
-            slopes = [None] * len(leaves) if gradient is None else tree.flatten(gradient)[0]
-            if len(slopes) != len(leaves):
-                raise ArgumentError(f"{self._name}: backward: expected gradients like arguments")
+            leaves, _, structure = tree.flatten(arg)
+            slopes = [None] * len(leaves)
+            if gradient is not None:
+                what = f"{self._name}: backward: gradient"
+                slopes = tree.leaves_like(structure, gradient, what, optional=True)
             out += [self._like(slope, leaf) for slope, leaf in zip(slopes, leaves)]
         return out
 

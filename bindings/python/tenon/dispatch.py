@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -50,18 +51,20 @@ class Dispatched(_core.Dispatch):
             raise TypeError(f"expected a function or a loaded model, got {got}")
         if cache_size < 1:
             raise ValueError(f"cache_size: expected at least 1, got {cache_size}")
-        statics = [static_argnums] if isinstance(static_argnums, int) else list(static_argnums)
-        self._static = frozenset(statics)
+        self._parameters = parameter_names(named_after)
+        #: Positions of arguments that are no arrays, and their names where they are given by name.
+        self.static = frozenset(_static_positions(static_argnums, named_after))
+        self.static_names = frozenset(map(self._parameter, self.static))
         self._batch = batch_axes
         axes = self._axes_of(0 if batch_axes is None else 64)
         native = [_core.NO_BATCH if axis is None else axis for axis in axes]
-        super().__init__(session(), Trace.value_class, statics, native, cache_size)
+        statics = (list(self.static), list(self.static_names))
+        super().__init__(session(), Trace.value_class, *statics, native, cache_size)
         self._inline = inline
         self._limit = cache_size
         self._check_nan = check_nan
         self._warned = False
         self._plan = (backend, precision, threads, options)
-        self._parameters = parameter_names(named_after)
         self.__name__ = type(named_after).__name__  # models and partial functions have no name
         functools.update_wrapper(self, named_after, updated=())
 
@@ -82,13 +85,17 @@ class Dispatched(_core.Dispatch):
     def _trace(self, args: tuple, named: dict[str, Any]) -> tuple[_core.Model, Any]:
         with Trace() as trace:
             axes = self._axes_of(len(args))
-            arrays = [arg for i, arg in enumerate(args) if i not in self._static]
-            trace.floats = float_type(tree.flatten((arrays, named))[0])
+            arrays = [arg for i, arg in enumerate(args) if i not in self.static]
+            arrays += [arg for key, arg in named.items() if key not in self.static_names]
+            trace.floats = float_type(tree.flatten(arrays)[0])
             given = [
-                arg if i in self._static else _as_inputs(trace, arg, self._parameter(i), axes[i])
+                arg if i in self.static else _as_inputs(trace, arg, self._parameter(i), axes[i])
                 for i, arg in enumerate(args)
             ]
-            more = {key: _as_inputs(trace, arg, key, None) for key, arg in named.items()}
+            more = {
+                key: arg if key in self.static_names else _as_inputs(trace, arg, key, None)
+                for key, arg in named.items()
+            }
             leaves, _, structure = tree.flatten(self._inline(*given, **more))
             model = trace.finish([as_value(leaf) for leaf in leaves])
         return model, structure
@@ -141,6 +148,30 @@ def parameter_names(f: Function) -> list[str]:
         return []
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return [p.name for p in parameters if p.kind in plain]
+
+
+def _static_positions(static_argnums: int | Sequence[int], f: Function) -> list[int]:
+    is_one = hasattr(static_argnums, "__index__")
+    positions = [operator.index(i) for i in ([static_argnums] if is_one else static_argnums)]
+    if all(i >= 0 for i in positions):
+        return positions
+    count = 0 if _takes_any_number(f) else len(parameter_names(f))
+    if min(positions) < -count:
+        raise ValueError(
+            f"static_argnums: expected positions of {count} parameters, got {min(positions)}"
+            if count
+            else "static_argnums: expected positions from 0, as the number of arguments may vary, "
+            f"got {min(positions)}"
+        )
+    return [i if i >= 0 else i + count for i in positions]
+
+
+def _takes_any_number(f: Function) -> bool:
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return True
+    return any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
 
 
 def _as_inputs(trace: Trace, argument: Any, name: str, batch: int | None) -> Any:

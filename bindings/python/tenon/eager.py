@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions outside of a trace: each call is a small graph of its own, compiled once."""
+"""The functions outside of a trace: each call is a small graph of its own, compiled once. Where a
+function of the user's decides what the graph is, it is traced on each call, as what it reads from
+outside may have changed; graphs that come out the same are compiled once, too."""
 
 from __future__ import annotations
 
@@ -10,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from . import tree
-from .dispatch import Dispatched
-from .trace import Value, tracing
+from . import _core, tree
+from .dispatch import Dispatched, as_input, float_type
+from .options import plan_options
+from .trace import Trace, Value, as_value, tracing
 
 _KEPT = 256
 _compiled: OrderedDict[Any, Any] = OrderedDict()
@@ -32,6 +35,13 @@ def _identity(leaf: Any) -> Any:
     return (type(leaf), repr(leaf)) if isinstance(leaf, _VALUES) else id(leaf)
 
 
+def _remember(key: Any, made: Any) -> Any:
+    _compiled[key] = made
+    if len(_compiled) > _KEPT:
+        _compiled.popitem(last=False)
+    return made
+
+
 def _run(function: Callable[..., Any], args: tuple, named: dict[str, Any]) -> Any:
     leaves, _, structure = tree.flatten((list(args), named))
     arrays = [leaf for leaf in leaves if is_array(leaf)]
@@ -47,18 +57,55 @@ def _run(function: Callable[..., Any], args: tuple, named: dict[str, Any]) -> An
             args, named = tree.unflatten(structure, iter(filled))
             return function(*args, **named)
 
-        made = _compiled[key] = Dispatched(call, call)
-        if len(_compiled) > _KEPT:
-            _compiled.popitem(last=False)
+        made = _remember(key, Dispatched(call, call))
     _compiled.move_to_end(key)
     return made(*arrays)
 
 
+def plan_of(model: _core.Model) -> _core.Plan:
+    """The plan of a graph, kept by its text, which has the hashes of large constants."""
+    text = model.text(False)
+    # A constant in the memory of a device has no hash, only the word `elsewhere`.
+    plan = None if " elsewhere" in text else _compiled.get(text)
+    if plan is None:
+        plan = _remember(text, _core.Plan(model, plan_options(None, None, None, {}), []))
+    _compiled.move_to_end(text)
+    return plan
+
+
+def _run_anew(function: Callable[..., Any], args: tuple, named: dict[str, Any]) -> Any:
+    leaves, names, structure = tree.flatten((list(args), named))
+    positions = [i for i, leaf in enumerate(leaves) if is_array(leaf)]
+    arrays = [leaves[i] for i in positions]
+    with Trace() as trace:
+        trace.floats = float_type(arrays)
+        for i in positions:
+            leaves[i] = as_input(trace, leaves[i], names[i], None)
+        args, named = tree.unflatten(structure, iter(leaves))
+        results, _, structure = tree.flatten(function(*args, **named))
+        values = [as_value(x) for x in results]
+        if not values:  # a graph has outputs
+            return tree.unflatten(structure, iter(()))
+        model = trace.finish(values)
+    return tree.unflatten(structure, iter(plan_of(model).arrays(*arrays)))
+
+
 def anywhere(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function for traced values and, outside of a trace, for arrays as well."""
+    """The function for traced values and, outside of a trace, for arrays as well. It is traced once
+    for each set of arguments: for functions that read nothing else."""
 
     @functools.wraps(function)
     def either(*args: Any, **named: Any) -> Any:
         return function(*args, **named) if tracing() else _run(function, args, named)
+
+    return either
+
+
+def anywhere_anew(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As anywhere, for what calls functions of the user's: outside, it is traced on each call."""
+
+    @functools.wraps(function)
+    def either(*args: Any, **named: Any) -> Any:
+        return function(*args, **named) if tracing() else _run_anew(function, args, named)
 
     return either

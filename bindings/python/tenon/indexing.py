@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`x[...]` of a traced value: integers, slices, None, Ellipsis, and arrays of integers."""
+"""`x[...]` of a traced value: integers, slices, None, Ellipsis, arrays of integers, truth values
+that are known."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def _fail(text: str) -> None:
 def _spell_out(x: Value, key: Any) -> list[Any]:
     """One item for each axis and each None, and slices behind Ellipsis for what it stands for."""
     items = list(key) if isinstance(key, tuple) else [key]
-    used = sum(item is not None and item is not Ellipsis for item in items)
+    used = sum(map(_count_axes, items))
     rank = len(x.shape)
     if used > rank:
         _fail(f"expected at most {rank} indices, got {used}")
@@ -32,7 +33,45 @@ def _spell_out(x: Value, key: Any) -> list[Any]:
         _fail("expected one '...', got more")
     at = dots[0] if dots else len(items)
     fill = [slice(None)] * (rank - used)
-    return items[: at + 1] + fill + items[at + 1 :]  # '...' stays: it keeps arrays apart
+    items = items[: at + 1] + fill + items[at + 1 :]  # '...' stays: it keeps arrays apart
+    return _without_masks(x, items)
+
+
+def _count_axes(item: Any) -> int:
+    if item is None or item is Ellipsis:
+        return 0
+    return 1 if _mask(item) is None else _mask(item).ndim
+
+
+def _mask(item: Any) -> Any:
+    """Truth values that are known, as an array; None of anything else."""
+    if isinstance(item, list) and item and _are_bools(item):
+        item = np.asarray(item)
+    is_mask = isinstance(item, np.ndarray) and item.dtype == bool and item.ndim
+    return item if is_mask else None
+
+
+def _are_bools(items: list[Any]) -> bool:
+    return all(
+        _are_bools(x) if isinstance(x, list) else isinstance(x, (bool, np.bool_)) for x in items
+    )
+
+
+def _without_masks(x: Value, items: list[Any]) -> list[Any]:
+    """Truth values are the indices of those that are true, along as many axes as they have."""
+    out: list[Any] = []
+    axis = 0
+    for item in items:
+        mask, count = _mask(item), _count_axes(item)
+        sizes = x.shape[axis : axis + count]
+        axis += count
+        if mask is None:
+            out.append(item)
+            continue
+        if sizes != mask.shape:
+            _fail(f"expected {list(sizes)} truth values, got {list(mask.shape)}")
+        out += np.nonzero(mask)
+    return out
 
 
 def _is_array(item: Any) -> bool:
@@ -73,6 +112,13 @@ class _Plan:
         self.front = before if together else 0
 
     def _slice(self, axis: int, item: slice) -> None:
+        limits = (item.start, item.stop, item.step)
+        if any(isinstance(x, Value) for x in limits):
+            along = f", axis={axis}" if axis else ""
+            raise TracedValueError(
+                f"{users_line()}: expected limits of a slice that are known, got traced ones; "
+                f"x[i:i + 2] is tn.take(x, i + tn.arange(2){along})"
+            )
         if item == slice(None):
             return
         step = 1 if item.step is None else int(item.step)
@@ -106,7 +152,7 @@ class _Plan:
 
 
 def take_items(x: Value, key: Any) -> Any:
-    """x[key], as NumPy has it; arrays are of integers."""
+    """x[key], as NumPy has it; arrays are of integers, or of truth values that are known."""
     plan = _Plan(x, _spell_out(x, key))
     trace = current()
     x = trace.lift(x)

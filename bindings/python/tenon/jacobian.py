@@ -11,7 +11,7 @@ import numpy as np
 
 from . import tree
 from .arrays import moveaxis, reshape
-from .autodiff import FLOATS, _positions, jvp, vjp, vmap
+from .autodiff import FLOATS, _positions, is_one, jvp, vjp, vmap
 from .errors import ArgumentError
 from .trace import Value, as_value, users_line
 from .transforms import Compiled
@@ -71,12 +71,14 @@ def jacrev(f: Function, /, argnums: int | Sequence[int] = 0, **options: Any) -> 
 
     def inline(*args: Any, **named: Any) -> Any:
         function, primals = _chosen(f, args, named, argnums, "jacrev")
+        for leaf in tree.flatten(primals)[0]:
+            _sizes(leaf, "jacrev: argument")
         result, pull = vjp(function, *primals)
         rows = []
         for shape, basis in _basis(result, "jacrev: result"):
             pulled = vmap(pull, random="same")(basis)
             full = tree.map_leaves(lambda x, s=shape: reshape(x, (*s, *x.shape[1:])), pulled)
-            rows.append(full[0] if isinstance(argnums, int) else full)
+            rows.append(full[0] if is_one(argnums) else full)
         return tree.unflatten(tree.flatten(result)[2], iter(rows))
 
     return Compiled(inline, f, **options)
@@ -97,7 +99,7 @@ def jacfwd(f: Function, /, argnums: int | Sequence[int] = 0, **options: Any) -> 
         made = []
         for parts in zip(*columns):
             full = tree.unflatten(like, iter(parts))
-            made.append(full[0] if isinstance(argnums, int) else full)
+            made.append(full[0] if is_one(argnums) else full)
         return tree.unflatten(structure, iter(made))
 
     return Compiled(inline, f, **options)

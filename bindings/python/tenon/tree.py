@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .errors import ArgumentError
+
 _LEAF = object()
 
 
@@ -47,6 +49,46 @@ def unflatten(structure: Any, leaves: Iterator[Any]) -> Any:
     return kind(*made) if hasattr(kind, "_fields") else kind(made)
 
 
+def leaves_like(structure: Any, tree: Any, name: str, optional: bool = False) -> list[Any]:
+    """The leaves of a tree that is to have this structure, in the order of the structure: what is
+    in a dict is found by its key. optional: None may stand where the structure has a leaf."""
+    if structure is _LEAF:
+        if _kind(tree) is None and (tree is not None or optional):
+            return [tree]
+        raise ArgumentError(f"{name}: expected an array or a number, got {_text(tree)}")
+    if structure is None:
+        if tree is not None:
+            raise ArgumentError(f"{name}: expected None, got {_text(tree)}")
+        return []
+    kind, keys, children = structure
+    if _kind(tree) is not kind:
+        raise ArgumentError(f"{name}: expected a {kind.__name__}, got {_text(tree)}")
+    if kind is not dict:
+        if len(tree) != len(children):
+            raise ArgumentError(f"{name}: expected {len(children)} items, got {len(tree)}")
+        keys = range(len(children))
+    elif odd := [key for key in keys if key not in tree] or [k for k in tree if k not in keys]:
+        is_missing = odd[0] not in tree
+        wanted = "none" if not keys else ", ".join(map(repr, keys))
+        raise ArgumentError(
+            f"{name}: expected the keys {wanted}, got {'none' if is_missing else 'one'} of the "
+            f"name {odd[0]!r}"
+        )
+    made = [leaves_like(c, tree[k], f"{name}.{k}", optional) for k, c in zip(keys, children)]
+    return [leaf for leaves in made for leaf in leaves]
+
+
+def _kind(tree: Any) -> Any:
+    """What a structure says of the container; None of what is none."""
+    if isinstance(tree, dict):
+        return dict
+    return type(tree) if isinstance(tree, (tuple, list)) else None
+
+
+def _text(tree: Any) -> str:
+    return "None" if tree is None else f"a {type(tree).__name__}"
+
+
 def is_leaf(structure: Any) -> bool:
     return structure is _LEAF
 
@@ -62,7 +104,8 @@ def spread(axes: Any, tree: Any, what: str) -> list[int | None]:
     if axes is None or isinstance(axes, int):
         return [axes] * len(flatten(tree)[0])
     same = isinstance(axes, dict) == isinstance(tree, dict)
-    if not same or not isinstance(tree, (tuple, list, dict)) or len(axes) != len(tree):
+    same = same and isinstance(tree, (tuple, list, dict)) and len(axes) == len(tree)
+    if not same or (isinstance(tree, dict) and set(axes) != set(tree)):
         raise ValueError(
             f"{what}: expected one axis for all, or a tree like the arguments, got {axes}"
         )

@@ -3,6 +3,7 @@
 // and RandomUniformLike and RandomNormalLike, whose seed is an attribute.
 
 #include <bit>
+#include <cmath>
 
 #include "tenon/sdk/draws.hpp"
 
@@ -16,6 +17,13 @@ using Kernel = decltype(&kernels::draw_uniform);
 
 Kernel kernel_for(bool is_normal) {
   return is_normal ? &kernels::draw_normal : &kernels::draw_uniform;
+}
+
+// The largest f32 that is below the end of what is drawn uniformly.
+float largest_below(double high, double scale) {
+  if (scale <= 0) return HUGE_VALF;
+  const auto rounded = static_cast<float>(high);
+  return rounded < high ? rounded : std::nextafter(rounded, -HUGE_VALF);
 }
 
 }  // namespace
@@ -61,6 +69,7 @@ void lower_random_like(Lowering& lowering, int index) {
   kernels::Draws draws{std::bit_cast<uint64_t>(seed_of(node.source))};
   draws.shift = node.real(is_normal ? "mean" : "low", 0);
   draws.scale = is_normal ? node.real("scale", 1) : node.real("high", 1) - draws.shift;
+  draws.largest = largest_below(node.real("high", 1), draws.scale);
   lower_dense(
       lowering, index, "tenon:random",
       [draws, n = lowering.graph().values[node.outputs[0]].count(), draw = kernel_for(is_normal)](

@@ -10,8 +10,8 @@
 
 namespace tenon::onednn::kernels {
 
-// Numbers 0..n of the stream: uniform in [0, 1), of which the largest become 1 in f32. The same to
-// the bit as the host's.
+// Numbers 0..n of the stream: uniform in [0, 1). Those that would be rounded to 1 become the
+// largest number below it; the others are the host's, rounded.
 void draw_uniform(const Context& context, const Draws& draws, float* out, int64_t n);
 // Of mean 0 and variance 1, by Box and Muller, within some 1e-15 of the host's before rounding.
 void draw_normal(const Context& context, const Draws& draws, float* out, int64_t n);

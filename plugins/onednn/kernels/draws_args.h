@@ -9,7 +9,8 @@ namespace tenon::onednn::kernels {
 
 struct Draws {
   uint64_t seed = 0, stream = 0;
-  double shift = 0, scale = 1;  // shift + scale x, of each number x
+  double shift = 0, scale = 1;     // shift + scale x, of each number x
+  float largest = 0x1.fffffep-1f;  // of uniform numbers: what would be rounded to 1 becomes this
 };
 
 struct DrawArgs {

@@ -16,6 +16,7 @@ TRUE = np.array([[True, False, True], [False, True, True]])
 EDGES = np.float32([math.inf, -math.inf, math.nan, 0.0, -0.0, -1.5])
 ORDERED = np.float32([-1.0, 0.0, 2.0, 5.0])
 WITH_NAN = np.float32([-1.0, 2.0, math.nan, math.nan])
+BYTES, PLACES = np.mgrid[-127:128:18, 0:11].reshape(2, -1)
 IMAGE = np.arange(32, dtype="float32").reshape(1, 2, 4, 4) % 7 - 3
 KERNEL = np.arange(24, dtype="float32").reshape(3, 2, 2, 2) % 5 - 2
 
@@ -153,6 +154,12 @@ CASES = [
         "equal greater greater_equal less less_equal not_equal pow".split()
     ),
     *((n, (TRUE, WHOLE), getattr(np, n)) for n in "logical_and logical_or logical_xor add".split()),
+    *(
+        (f"bitwise_{where}_shift", (np.int8(BYTES), np.int8(PLACES)), shift)
+        for where, shift in (("left", np.left_shift), ("right", np.right_shift))
+    ),
+    ("bitwise_right_shift", (np.int64([7, -7, 2**40]), 63), np.right_shift),
+    ("bitwise_left_shift", (np.uint8([1, 255]), 9), np.left_shift),
     ("acosh", (ABOVE + 1,), np.acosh),
     ("add", (WHOLE, 2.5), lambda x, y: (x + y).astype("float32")),
     ("logical_not", (WHOLE,), np.logical_not),
@@ -177,6 +184,7 @@ CASES = [
     ("astype", (A, "int32"), lambda x, dtype: x.astype(dtype)),
     ("argmax", (A, 1, True), lambda x, axis, keep: np.argmax(x, axis, keepdims=keep)),
     ("argmin", (WHOLE,), np.argmin),
+    ("argmax", (A, {"keepdims": True}), np.argmax),
     ("cumulative_prod", (WHOLE, 1), lambda x, axis: np.cumprod(x, axis)),
     ("cumulative_sum", (TRUE, 1), lambda x, axis: np.cumsum(x, axis)),
     *(
@@ -190,6 +198,7 @@ CASES = [
     ("std", (A, 0, {"correction": 7}), lambda x, axis, correction: np.full(3, np.inf, "f")),
     ("logsumexp", (A, 1), lambda x, axis: np.log(np.exp(x).sum(axis))),
     ("diff", (A, {"n": 2}), np.diff),
+    ("diff", (A, {"prepend": 0.5, "append": -1.0}), float32(np.diff)),
     ("broadcast_arrays", (A, np.float32([[7.0], [8.0]])), np.broadcast_arrays),
     ("broadcast_to", (UNIT, (2, 3)), np.broadcast_to),
     ("concat", ([A, WHOLE], 1), lambda x, a: np.concat([x[0], x[1].astype("f")], a)),
@@ -210,7 +219,12 @@ CASES = [
     ("stack", ([A, B], 1), np.stack),
     ("take", (A, np.int64([2, 0]), 1), np.take),
     ("take_along_axis", (A, FEW % 3, 1), np.take_along_axis),
+    ("take_along_axis", (A, FEW[:, :1] % 3, 1), np.take_along_axis),
+    ("take_along_axis", (A, np.int64([[2]]), 1), np.take_along_axis),
+    ("take_along_axis", (A[:1], FEW % 3, 1), np.take_along_axis),
     ("tile", (A, (2, 1)), np.tile),
+    ("tile", (IMAGE, (2, 3)), np.tile),
+    ("tile", (UNIT, (2, 1, 2)), np.tile),
     ("transpose", (IMAGE,), np.transpose),
     ("unstack", (A, {"axis": 1}), np.unstack),
     ("arange", (2, 11, 3), np.arange),

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tenon
+import tenon as tn
 from conftest import single
 
 TYPES = [
@@ -161,6 +162,15 @@ def test_an_array_is_let_go_after_the_run():
 def test_what_is_no_number_is_refused(bad):
     with pytest.raises((tenon.InvalidArgument, ValueError)):
         single("Neg", "float32")(bad)
+
+
+def test_a_mask_is_not_lost_without_a_word():
+    masked = np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False])
+    calls = (tn.sum, tn.jit(lambda x: x + 1), tn.jit(lambda: tn.sum(masked)), tn.asarray)
+    for call in calls:
+        with pytest.raises(TypeError, match=r"without a mask.*use \.filled"):
+            call(*([] if call is calls[2] else [masked]))
+    assert tn.sum(masked.filled(0)) == 4
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,12 @@ KEYS = {
     "an array without axes": (slice(None), ONE, None),
     "an array without axes, apart": (ONE, slice(None), ROW),
     "a list without numbers": (slice(None), []),
+    "truth values": (np.array([True, False, True]),),
+    "a list of truth values": (slice(None), [True, False, True, True]),
+    "truth values of two axes": (np.arange(12).reshape(3, 4) % 5 < 2,),
+    "truth values beside an array": (np.array([True, False, True]), slice(1, 3), ROW[:2]),
+    "truth values behind others": (..., None, np.arange(5) > 2),
+    "no true one": (np.zeros(3, bool),),
     "int8": (slice(None), ROW.astype("int8")),
     "uint8": (np.abs(ROW).astype("uint8"),),
     "int16": (np.int16(1), ROW.astype("int16")),
@@ -88,3 +94,18 @@ def test_of_what_is_written_to_one_place_only_what_stays_has_a_slope(key, shape,
     np.testing.assert_allclose(moved, (kept * y).sum(), 1e-5, 1e-6)
     many = tn.vmap(tn.grad(f), in_axes=(0, *[None] * len(arrays)))(np.stack([y, 2 * y]), *arrays)
     np.testing.assert_array_equal(many, np.stack([kept, kept]))
+
+
+def test_elements_where_truth_values_that_are_known_are_true():
+    mask = X > 0.5
+    got = tn.jit(lambda x: x.at[mask].set(0))(X)
+    np.testing.assert_array_equal(got, np.where(mask, 0, X))
+    with pytest.raises(IndexError, match=r"expected \[3\] truth values, got \[2\]"):
+        tn.jit(lambda x: x[np.array([True, False])])(X)
+
+
+def test_a_slice_from_a_traced_number_names_what_to_use():
+    with pytest.raises(tn.TracedValueError, match=r"tn\.take\(x, i \+ tn\.arange\(2\), axis=1\)"):
+        tn.jit(lambda x, i: x[:, i : i + 2])(X, ONE)
+    got = tn.jit(lambda x, i: tn.take(x, i + tn.arange(2), axis=1))(X, ONE)
+    np.testing.assert_array_equal(got, X[:, 1:3])

@@ -48,6 +48,8 @@ def test_the_hessian_of_a_cubic_form():
 def test_what_has_no_slopes_is_refused():
     with pytest.raises(TypeError, match="jacrev: result: expected floats"):
         tn.jacrev(lambda x: x > 0)(X)
+    with pytest.raises(tn.InvalidArgument, match="jacrev: argument: expected floats"):
+        tn.jacrev(lambda x, i: x * i, argnums=(0, 1))(X, np.int64([1, 2, 3]))
     with pytest.raises(tn.InvalidArgument, match="jacfwd: argument: expected floats"):
         tn.jacfwd(lambda x: x * 2.0)(np.int64([1, 2]))
 

@@ -143,6 +143,32 @@ def test_static_arguments_are_part_of_the_key():
     assert f.stats.compiles == 2
 
 
+def test_static_arguments_are_known_with_their_types():
+    alike = [1, True, 1.0, np.float64(1), np.int64(1), (1,), (True,), ((1.0,),), 0.0, -0.0]
+    seen = []
+    f = tn.jit(lambda x, how: seen.append(how) or x, static_argnums=1)
+    for _ in range(2):
+        for how in alike:
+            f(1.0, how)
+    assert [(type(how), repr(how)) for how in seen] == [(type(how), repr(how)) for how in alike]
+
+
+def test_static_arguments_by_name_and_from_the_end():
+    def scaled(x, how):
+        return x * 2 if how == "twice" else x
+
+    x = array(3)
+    for position in (1, -1, np.int64(1)):
+        f = tn.jit(scaled, static_argnums=position)
+        same(f(x, "twice"), 2 * x)
+        same(f(x, how="twice"), 2 * x)
+        same(f(how="once", x=x), x)
+    with pytest.raises(ValueError, match="static_argnums: expected positions of 2 .*got -3"):
+        tn.jit(scaled, static_argnums=-3)
+    with pytest.raises(ValueError, match="positions from 0, as the number of arguments may vary"):
+        tn.jit(lambda *x: x[0], static_argnums=-1)
+
+
 def test_results_stay_when_buffers_are_used_again():
     f = tn.jit(lambda x: x + 1)
     x = np.zeros((256, 256), "float32")

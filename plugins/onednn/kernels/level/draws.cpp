@@ -58,7 +58,9 @@ Vd unit(Vl high, Vl low) {
 }
 
 HalfLanes<float> number(const Draws& draws, Vl high, Vl low) {
-  return __builtin_convertvector(draws.shift + draws.scale * unit(high, low), HalfLanes<float>);
+  const auto made =
+      __builtin_convertvector(draws.shift + draws.scale * unit(high, low), HalfLanes<float>);
+  return made < draws.largest ? made : HalfLanes<float>{} + draws.largest;
 }
 
 // Two numbers of each lane, one behind the other.
