@@ -53,7 +53,7 @@ class Reading {
   bool has_header() const {
     std::string said = options_.text("header");
     if (said != "auto") return said == "yes";
-    std::string label = options_.text("label");
+    std::string label = label_name();
     for (uint64_t c = 0; c < text_.width; ++c) {
       if (!label.empty() && !number_in(label) && trimmed(text_.at(0, c)) == label) return true;
       bool is_label = label == std::to_string(c) || (label == "-1" && c + 1 == text_.width);
@@ -79,8 +79,14 @@ class Reading {
             text_.width == 1 ? "; option delimiter says what stands between cells" : ""));
   }
 
+  // As a text or as a number.
+  std::string label_name() const {
+    const bool is_number = options_.get("label").tag == TN_ANY_I64;
+    return is_number ? std::to_string(options_.integer("label")) : options_.text("label");
+  }
+
   Result<std::optional<uint64_t>> label_column() const {
-    std::string name = options_.text("label");
+    std::string name = label_name();
     if (name.empty()) return std::optional<uint64_t>();
     TN_TRY(found, column("label", name));
     return std::optional(found);
@@ -193,7 +199,7 @@ TENON_DATASET(csv, tenon::datasets::Csv, "datasets.csv", "a table of numbers in 
     "path": {"type": "path", "description": "the file"},
     "header": {"enum": ["auto", "yes", "no"], "type": "string", "default": "auto",
                "description": "whether row 1 names the columns; auto: when it is not all numbers"},
-    "label": {"type": "string", "default": "",
+    "label": {"type": ["string", "integer"], "default": "",
               "description": "the label's column: a name, or a number from 0 (-1 the last); empty: none"},
     "delimiter": {"type": "string", "default": ",", "description": "between cells: one character, or tab"},
     "columns": {"type": ["array", "string"], "items": {"type": "string"},

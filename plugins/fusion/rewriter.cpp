@@ -68,10 +68,12 @@ void Rewriter::start(Node root) {
 Result<Value> Rewriter::op(std::string_view type,
                            std::vector<Value> inputs,
                            std::vector<Attr> attrs,
-                           std::string_view name) {
+                           std::string_view name,
+                           uint64_t n_outputs) {
   TN_TRY(node, edit_.add({.type = type,
                           .inputs = std::move(inputs),
                           .attrs = std::move(attrs),
+                          .n_outputs = n_outputs,
                           .name = name.empty() ? root_.name() : name,
                           .scope = root_.scope()}));
   added_.push_back(node);

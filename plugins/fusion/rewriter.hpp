@@ -25,11 +25,12 @@ class Rewriter {
   const Settings& settings() const { return settings_; }
   EditView edit() const { return edit_; }
 
-  // A new node in the scope of the root; its first output.
+  // A new node in the scope of the root; its first output of so many.
   Result<Value> op(std::string_view type,
                    std::vector<Value> inputs,
                    std::vector<Attr> attrs = {},
-                   std::string_view name = {});
+                   std::string_view name = {},
+                   uint64_t n_outputs = 1);
   // Plain numbers, rounded to this type; float and double only, and int64.
   Result<Value> numbers(uint32_t dtype,
                         const std::vector<int64_t>& shape,

@@ -44,6 +44,9 @@ class Auc {
 
   Status update(Tensors out, Tensors label) {
     TN_TRY(of, scored(out, label, output_));
+    if (of.of_each > 1)
+      return invalid(
+          cat("expected one label for a sample, got ", of.of_each, "; f1 takes several"));
     if (!columns_.empty() && of.classes != classes_)
       return invalid(cat("output: expected ", classes_, " scores as before, got ", of.classes));
     classes_ = of.classes;

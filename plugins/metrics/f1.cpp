@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // "metrics.f1": the harmonic mean of precision and recall, 2 tp/(2 tp + fp + fn), where the class
-// with the highest score is predicted, or yes where one score is above the threshold. Of several
-// classes:
+// with the highest score is predicted, or yes where one score is above the threshold. Labels of the
+// scores' shape are yes or no for each class (multi-label). Of several classes:
 //   macro     the mean over classes that occur, as label or as answer
 //   weighted  the same, each by how many samples are of it
 //   micro     of all counts together
@@ -23,12 +23,15 @@ class F1 {
     F1 out;
     out.average_ = options.text("average");
     out.threshold_ = options.number("threshold");
+    if (options.has("axis")) out.axis_ = options.integer("axis");
     out.output_ = options.integer("output");
     return out;
   }
 
   Status update(Tensors out, Tensors label) {
-    TN_TRY(of, scored(out, label, output_));
+    TN_TRY(of, scored(out, label, output_, nullptr, axis_));
+    seen_ += of.labels.size() / of.of_each;
+    if (of.of_each > 1) return update_each(of);
     counts_.resize(std::max({counts_.size(), of.classes, size_t{2}}));
     for (size_t i = 0; i < of.labels.size(); ++i) {
       const double* row = of.row(i);
@@ -40,7 +43,6 @@ class F1 {
       ++counts_[predicted].predicted;
       counts_[is].right += predicted == is;
     }
-    seen_ += of.labels.size();
     return {};
   }
 
@@ -66,6 +68,23 @@ class F1 {
   }
 
  private:
+  // Several labels of a sample: each is a class that it is of or not.
+  Status update_each(const Scored& of) {
+    if (average_ == "positive")
+      return invalid(
+          "option average: expected macro, micro or weighted for several labels of a "
+          "sample, got positive");
+    counts_.resize(of.of_each);
+    for (size_t i = 0; i < of.labels.size(); ++i) {
+      Counts& one = counts_[i % of.of_each];
+      const bool says = of.scores[i] > threshold_, is = of.labels[i] == 1;
+      one.samples += is;
+      one.predicted += says;
+      one.right += is && says;
+    }
+    return {};
+  }
+
   struct Counts {
     double right = 0, samples = 0, predicted = 0;
     double score() const { return samples + predicted > 0 ? 2 * right / (samples + predicted) : 0; }
@@ -73,6 +92,7 @@ class F1 {
   std::string average_;
   double threshold_ = 0.5;
   int64_t output_ = 0;
+  std::optional<int64_t> axis_;
   std::vector<Counts> counts_;
   uint64_t seen_ = 0;
 };
@@ -88,6 +108,7 @@ TENON_METRIC(f1,
   "against": "labels",
   "properties": {
     "average": {"type": "string", "enum": ["macro", "micro", "weighted", "positive"], "default": "macro", "description": "average over classes: unweighted, over all counts together, weighted by samples, or class 1 alone"},
-    "threshold": {"type": "number", "default": 0.5, "description": "decision threshold of a model with one score; 0 for logits"},
+    "threshold": {"type": "number", "default": 0.5, "description": "decision threshold of a model with one score, or with labels of its scores' shape; 0 for logits"},
+    )" METRICS_AXIS_OPTION R"(,
     "output": {"type": "integer", "minimum": 0, "default": 0, "description": "which output of the model"},
     "label": {"type": "string", "default": "label", "description": "field of the data set with the class numbers"}}})")

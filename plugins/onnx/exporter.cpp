@@ -138,13 +138,22 @@ Status Exporter::constants(Graph from,
     if (outer && *outer == name) continue;
     TN_TRY(plain, tensor.dense(services.graph->context(from.raw)));
     bool literal = int_of(value.note(kNoteLiteral), 0) != 0;
+    auto note_train = [&](onnx::TensorProto& header) {
+      tn_any train = value.note(kNoteTrain);
+      if (literal || train.tag == TN_ANY_NONE) return;
+      auto& entry = *header.add_metadata_props();
+      entry.set_key(std::string(kMetadataTrain));
+      entry.set_value(int_of(train, 0) != 0 ? "1" : "0");
+    };
     if (into && !literal) {
       Weight& weight = into->emplace_back();
       TN_CHECK(write_header(plain, name, weight.header));
+      note_train(weight.header);
       weight.tensor = plain;
     } else {
       onnx::TensorProto made;
       TN_CHECK(write_header(plain, name, made));
+      note_train(made);
       made.set_raw_data(plain.data<char>(), services.tensor->bytes(plain.get()));
       if (literal) {
         write_constant(made, *to.add_node());

@@ -139,7 +139,7 @@ Status Importer::constant(const EditView& edit, const Draft& node, Frame& frame)
   TN_TRY(value, edit.constant(tensor, cat(frame.prefix, node.outputs[0])));
   if (is_literal(tensor.dl())) {
     TN_CHECK(edit.set_note(value.id, kNoteLiteral, any_bool(true)));
-    TN_CHECK(edit.set_note(value.id, "train", any_bool(false)));
+    TN_CHECK(edit.set_note(value.id, kNoteTrain, any_bool(false)));
   }
   return define(frame, node.outputs[0], value);
 }

@@ -124,6 +124,9 @@ Status Importer::initializers(const EditView& edit, const Graph& graph, Frame& f
     TN_CHECK(cancel_.check());
     TN_TRY(tensor, read_tensor(files_, from, from.name()));
     TN_TRY(value, edit.constant(tensor, cat(frame.prefix, from.name())));
+    for (const auto& entry : from.metadata_props())
+      if (entry.key() == kMetadataTrain)
+        TN_CHECK(edit.set_note(value.id, kNoteTrain, any_bool(entry.value() == "1")));
     TN_CHECK(define(frame, from.name(), value));
   }
   for (const onnx::SparseTensorProto& from : graph.sparse_initializer()) {

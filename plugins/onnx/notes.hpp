@@ -17,6 +17,7 @@ inline constexpr std::string_view kNoteGraphName = "onnx.graph_name";
 inline constexpr std::string_view kNoteMetadata = "onnx.metadata.";  // + key; graph or node
 // Of a constant, true: a number that the program spelled out. It is written as a Constant node.
 inline constexpr std::string_view kNoteLiteral = "onnx.literal";
+inline constexpr std::string_view kNoteTrain = "train";  // of a constant: whether it is a parameter
 // + domain, not ONNX's own: which version of its operators the graph means (tenon/role/op.h).
 inline constexpr std::string_view kNoteOpset = "opset.";
 
@@ -24,6 +25,7 @@ inline constexpr std::string_view kOurProducer = "tenon";  // where no note name
 
 // Keys of metadata_props, for what ONNX has no place for.
 inline constexpr std::string_view kMetadataScope = "tenon.scope";   // of a node
+inline constexpr std::string_view kMetadataTrain = "tenon.train";   // of an initializer: 1 or 0
 inline constexpr std::string_view kMetadataState = "tenon.state.";  // + input: the paired output
 
 }  // namespace tenon::onnx_plugin

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ConvTranspose: each input element adds the kernel, scaled, to the output.
 #include <algorithm>
+#include <functional>
+#include <limits>
 
 #include "batching_rules.hpp"
 #include "convolve.hpp"
@@ -175,17 +177,46 @@ OpCost transpose_cost(Node node) {
   return {2.0 * double(x.elements()) * double(w.elements() / w.dims[0]), node_bytes(node)};
 }
 
+// A convolution over the result would have further windows in an output_padding of a stride or
+// more: it gets as much less padding at the ends, and where there is less than that, a dy without
+// the rows that lie behind all windows. Gives that dy; *pads: empty where they stay.
+Value without_output_padding(Gradients& g, Value dy, std::vector<int64_t>* pads) {
+  std::vector<int64_t> more = g.of().attr_ints("output_padding"),
+                       strides = g.of().attr_ints("strides");
+  const size_t n = more.size();
+  strides.resize(n, 1);
+  if (std::ranges::equal(more, strides, std::less<>())) return dy;
+  *pads = g.of().attr_ints("pads");
+  pads->resize(2 * n);
+  std::vector<int64_t> begins(n, 0), ends, axes;
+  bool cuts = false;
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t rest = (*pads)[n + i] - more[i];
+    (*pads)[n + i] = std::max<int64_t>(rest, 0);
+    ends.push_back(rest < 0 ? rest : std::numeric_limits<int64_t>::max());
+    axes.push_back(static_cast<int64_t>(2 + i));
+    cuts = cuts || rest < 0;
+  }
+  return cuts ? g.op("Slice", {dy, g.ints(begins), g.ints(ends), g.ints(axes)}) : dy;
+}
+
 // It is a convolution's gradient, so its own gradients are a convolution and a weight gradient.
 Status transpose_vjp(Gradients& g) {
   Node node = g.of();
   if (!node.attr_ints("output_shape").empty() || node.attr_text("auto_pad", "NOTSET") != "NOTSET")
     return unsupported("expected pads in place of auto_pad or output_shape for a gradient");
-  Value dy = g.cotangent();
-  if (g.wanted(0)) g.set(0, g.op("Conv", {dy, g.in(1)}, conv_attributes(node)));
+  std::vector<int64_t> pads;
+  Value dy = g.cotangent(), read = without_output_padding(g, dy, &pads);
+  std::vector<Attr> attributes = conv_attributes(node);
+  if (!pads.empty()) {
+    std::erase_if(attributes, [](const Attr& one) { return one.name == "pads"; });
+    attributes.emplace_back("pads", pads);
+  }
+  if (g.wanted(0)) g.set(0, g.op("Conv", {read, g.in(1)}, attributes));
   if (g.wanted(1)) {
     Node made = g.node({.type = "ConvWeightGrad",
-                        .inputs = {dy, g.in(0), g.shape_of(g.in(1))},
-                        .attrs = conv_attributes(node),
+                        .inputs = {read, g.in(0), g.shape_of(g.in(1))},
+                        .attrs = attributes,
                         .domain = "tenon"});
     if (made) g.set(1, made.output());
   }

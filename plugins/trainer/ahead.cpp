@@ -14,6 +14,10 @@ namespace {
 // while is not waited for.
 constexpr size_t kReady = 2;
 
+Status behind_the_last() {
+  return {TN_INTERNAL, "a batch behind the last one was asked for"};
+}
+
 }  // namespace
 
 Ahead::Ahead(Make make, uint64_t first, uint64_t end)
@@ -41,6 +45,15 @@ Ahead::~Ahead() {
 }
 
 void Ahead::work() {
+  prepare();
+  {
+    std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  is_ready_.notify_one();
+}
+
+void Ahead::prepare() {
   for (; at_ < end_; ++at_) {
     {
       std::unique_lock lock(mutex_);
@@ -64,14 +77,18 @@ void Ahead::work() {
 }
 
 Result<std::vector<Tensor>> Ahead::next() {
-  if (!thread_.joinable()) return make_(at_++);
+  if (!thread_.joinable()) {
+    if (at_ >= end_) return behind_the_last();
+    return make_(at_++);
+  }
   std::unique_lock lock(mutex_);
   if (ready_.empty()) {
     auto began = std::chrono::steady_clock::now();
-    is_ready_.wait(lock, [this] { return !ready_.empty(); });
+    is_ready_.wait(lock, [this] { return ended_ || !ready_.empty(); });
     seconds_waited_ +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   }
+  if (ready_.empty()) return behind_the_last();
   Result<std::vector<Tensor>> out = std::move(ready_.front());
   ready_.pop_front();
   lock.unlock();

@@ -24,19 +24,20 @@ class Ahead {
   ~Ahead();
 
   // Batch first, then first + 1, and so on. What went wrong with a batch is said where it is
-  // wanted.
+  // wanted; so is a batch from `end` on, of which there is none.
   Result<std::vector<Tensor>> next();
   double seconds_waited() const { return seconds_waited_; }
 
  private:
   void work();
+  void prepare();
 
   Make make_;
   uint64_t at_, end_;  // of the thread; of the caller where there is none
-  std::mutex mutex_;   // guards ready_ and stops_
+  std::mutex mutex_;   // guards ready_, stops_ and ended_
   std::condition_variable is_ready_, has_room_;
   std::deque<Result<std::vector<Tensor>>> ready_;
-  bool stops_ = false;
+  bool stops_ = false, ended_ = false;  // the thread is to end; it has
   double seconds_waited_ = 0;
   std::thread thread_;
 };

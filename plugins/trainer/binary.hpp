@@ -7,9 +7,10 @@
 namespace tenon::trainer {
 
 // (1 - t)*z + (1 + (weight - 1)*t)*log(1 + exp(-z)): nothing overflows, whatever z is.
-inline Value binary_cross_entropy(Builder& b, Value z, Value t, double weight = 1) {
+// more: weight - 1, for all numbers or for each on the last axis; none: 0.
+inline Value binary_cross_entropy(Builder& b, Value z, Value t, Value more = {}) {
   Value one = b.number(1, TN_F32), rest = b.op("Softplus", {b.neg(z)});
-  if (weight != 1) rest = b.mul(rest, b.add(one, b.mul(t, b.number(weight - 1, TN_F32))));
+  if (more) rest = b.mul(rest, b.add(one, b.mul(t, more)));
   return b.add(b.mul(b.sub(one, t), z), rest);
 }
 

@@ -20,6 +20,8 @@ class CrossEntropy {
     out.over_others_ = options.text("smoothing_over") == "others";
     out.axis_ = options.integer("axis", 1);
     if (options.has("ignore_index")) out.ignored_ = options.integer("ignore_index");
+    for (double weight : floats_of(options.get("weight")))
+      out.weights_.push_back(static_cast<float>(weight));
     return out;
   }
 
@@ -32,6 +34,9 @@ class CrossEntropy {
     Builder b(edit);
     Value logits = logits_of(of.prediction, axis);
     Value log_p = b.op("LogSoftmax", {b.cast(logits, TN_F32)}, {{"axis", axis}});
+    if (!weights_.empty() && std::ssize(weights_) != classes)
+      return invalid(cat("option weight: expected one number for each of ", classes,
+                         " classes, got ", weights_.size()));
     bool soft = is_float(of.wanted.dtype);
     TN_TRY(picked, soft ? by_distribution(b, of, log_p, axis, classes)
                         : by_class(b, of, log_p, axis, classes));
@@ -64,7 +69,24 @@ class CrossEntropy {
       auto [low, high] = shares(b, classes);
       q = b.add(b.mul(q, b.sub(high, low)), low);
     }
-    return b.sum(b.mul(q, log_p), {axis}, false);
+    return b.sum(b.mul(weighted(b, q, axis), log_p), {axis}, false);
+  }
+
+  // Each class times its weight.
+  Value weighted(Builder& b, Value q, int64_t axis) const {
+    if (weights_.empty()) return q;
+    std::vector<int64_t> shape(q.type().rank(), 1);
+    shape[static_cast<size_t>(axis)] = std::ssize(weights_);
+    return b.mul(q, b.take(b.edit().constant<float>(TN_F32, shape, weights_)));
+  }
+
+  // Scores of a sequence, [n, steps, classes], have their classes last.
+  static std::string axis_hint(const Compared& of, int64_t axis) {
+    Type labels = of.predicted;
+    const auto last = std::ssize(labels.dims) - 1;
+    labels.dims.pop_back();
+    if (axis == last || !fits(labels, of.wanted)) return "";
+    return "; with option axis = -1 the classes are on the last axis";
   }
 
   Result<Value> by_class(
@@ -76,7 +98,7 @@ class CrossEntropy {
     if (!fits(labels, of.wanted) || of.wanted.dtype == TN_BOOL)
       return invalid(cat("target ", of.target.name(), ": expected ", type_text(labels),
                          " for prediction ", type_text(of.predicted), ", got ",
-                         type_text(of.wanted)));
+                         type_text(of.wanted), axis_hint(of, axis)));
     TN_CHECK(b.edit().set_note(of.target.id, kClassesNote, any_int(classes)));
     std::vector<int64_t> numbers(static_cast<size_t>(classes)), shape(of.predicted.rank(), 1);
     for (int64_t i = 0; i < classes; ++i)
@@ -87,23 +109,25 @@ class CrossEntropy {
     Value is_it = b.op("Equal", {b.op("Unsqueeze", {label, b.ints({axis})}), all});
     auto [low, high] = shares(b, classes);
     Value q = b.op("Where", {is_it, high, low});
-    Value picked = b.sum(b.mul(q, log_p), {axis}, false);
-    return ignored_ ? without_ignored(b, of, label, picked) : Result<Value>(picked);
+    Value picked = b.sum(b.mul(weighted(b, q, axis), log_p), {axis}, false);
+    Value counts = b.number(1, TN_F32);  // what each label does
+    if (!weights_.empty()) {
+      Value its = b.op("Where", {is_it, b.number(1, TN_F32), b.number(0, TN_F32)});
+      counts = b.sum(weighted(b, its, axis), {axis}, false);
+    }
+    if (ignored_) {
+      TN_CHECK(b.edit().set_note(of.target.id, kIgnoredNote, any_int(*ignored_)));
+      Value zero = b.number(0, TN_F32);
+      Value out = b.op("Equal", {label, b.number(static_cast<double>(*ignored_), TN_I64)});
+      counts = b.op("Where", {out, zero, counts});
+      picked = b.op("Where", {out, zero, picked});
+    }
+    if (!ignored_ && weights_.empty()) return picked;
+    // The mean of those that count: the caller divides by all, so this multiplies by all / counted.
+    return divided_by_share(b, picked, b.op("ReduceMean", {counts}, {{"keepdims", 0}}));
   }
 
-  // The mean of those that count: the caller divides by all, so this multiplies by all / counted.
-  Result<Value> without_ignored(Builder& b, const Compared& of, Value label, Value picked) const {
-    TN_CHECK(b.edit().set_note(of.target.id, kIgnoredNote, any_int(*ignored_)));
-    Value zero = b.number(0, TN_F32), one = b.number(1, TN_F32);
-    Value out = b.op("Equal", {label, b.number(static_cast<double>(*ignored_), TN_I64)});
-    Value counts = b.op("Where", {out, zero, one});
-    Value share = b.op("ReduceMean", {counts}, {{"keepdims", 0}});
-    Value some = b.op("Where", {b.op("Greater", {share, zero}), share, one});
-    TN_CHECK(b.status());
-    TN_CHECK(b.edit().set_note(0, kShareNote, any_text(share.name())));
-    return b.div(b.op("Where", {out, zero, picked}), some);
-  }
-
+  std::vector<float> weights_;  // of classes; empty: all alike
   double smoothing_ = 0;
   bool over_others_ = false;
   int64_t axis_ = 1;
@@ -122,4 +146,5 @@ TENON_LOSS(cross_entropy,
     "label_smoothing": {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0, "description": "label smoothing: the probability that is taken from the true class"},
     "smoothing_over": {"type": "string", "enum": ["all", "others"], "default": "all", "description": "where it goes: all classes, as in PyTorch, or all but the true one, as in the paper"},
     "axis": {"type": "integer", "default": 1, "description": "axis of the classes in the prediction"},
+    "weight": {"type": "array", "items": {"type": "number", "minimum": 0}, "description": "weights of the classes, as PyTorch's weight: a sample counts as much as its class; shares of classes are weighed, and divided by all samples"},
     "ignore_index": {"type": "integer", "description": "ignore index: samples with this label do not count"}}})")

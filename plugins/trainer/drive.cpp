@@ -10,6 +10,8 @@
 #include "tenon/sdk/role/pass.hpp"
 #include "tenon/sdk/setting.hpp"
 
+#include "groups.hpp"
+
 namespace tenon::trainer {
 namespace {
 
@@ -38,6 +40,32 @@ std::string known_names(const std::map<std::string, std::vector<Value>>& found) 
   for (const auto& [name, constants] : found)
     if (!name.starts_with("constant")) out += cat(out.empty() ? "" : ", ", name);
   return out.empty() ? "none here: an option that is 0 is left out" : out;
+}
+
+double number_of(Value scalar) {
+  const Tensor tensor = scalar.constant();
+  return scalar.dtype() == TN_F64 ? *tensor.data<double>() : *tensor.data<float>();
+}
+
+// By what each of these is multiplied when a schedule gives the first optimizer's own number:
+// groups of parameters keep their ratio to it.
+Result<std::vector<double>> factors_of(const std::vector<Value>& constants,
+                                       const std::string& name) {
+  if (constants.empty()) return std::vector<double>();  // all were driven before
+  auto group_of = [](Value one) { return text_of(one.note(kSettingGroupNote)); };
+  auto own = std::ranges::find_if(constants, [&](Value one) { return group_of(one).empty(); });
+  const Value base = own == constants.end() ? constants.front() : *own;
+  std::vector<double> out;
+  for (Value one : constants) {
+    const bool is_of_group = !group_of(one).empty(), differs = number_of(one) != number_of(base);
+    if (differs && is_of_group && own == constants.end())
+      return invalid(cat(name, ": groups ", group_of(base), " and ", group_of(one), " have ",
+                         number_of(base), " and ", number_of(one),
+                         ", and the optimizer itself has ",
+                         "none that they could be shares of; give it one, or the groups the same"));
+    out.push_back(differs && is_of_group ? number_of(one) / number_of(base) : 1);
+  }
+  return out;
 }
 
 class Drive {
@@ -77,8 +105,11 @@ Status drive(tn_graph* graph, const std::vector<std::string>& names, bool may_mi
       input = made;
     }
     Builder b(edit);
-    for (Value constant : found[name]) {
-      Value typed = b.cast(input, constant.dtype());
+    TN_TRY(factors, factors_of(found[name], name));
+    for (size_t i = 0; i < factors.size(); ++i) {
+      Value constant = found[name][i], scaled = input;
+      if (factors[i] != 1) scaled = b.mul(input, b.number(factors[i], input.dtype()));
+      Value typed = b.cast(scaled, constant.dtype());
       TN_CHECK(b.status());
       TN_CHECK(edit.replace(constant, typed));
     }

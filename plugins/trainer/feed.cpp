@@ -35,8 +35,10 @@ Status check_labels(const Field& field,
     if ((data[i] >= 0 && data[i] < *field.classes) || (field.ignored && data[i] == *field.ignored))
       continue;
     const uint64_t sample = samples[static_cast<size_t>(i / each)];
-    return invalid(cat("field ", field.name, ": label ", data[i], " of ", feed.sample_text(sample),
-                       ": expected 0 to ", *field.classes - 1));
+    return invalid(
+        cat("field ", field.name, ": label ", data[i], " of ", feed.sample_text(sample),
+            ": expected 0 to ", *field.classes - 1,
+            data[i] < 0 ? "; option ignore_index of cross_entropy leaves labels out" : ""));
   }
   return {};
 }

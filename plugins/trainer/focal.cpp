@@ -36,9 +36,8 @@ class Focal {
       parts = b.mul(parts, b.add(b.mul(t, b.number(*alpha_, TN_F32)),
                                  b.mul(no, b.number(1 - *alpha_, TN_F32))));
     if (by_positives_) {
-      Value share = b.op("ReduceMean", {t}, {{"keepdims", 0}});
-      Value some = b.op("Greater", {share, b.number(0, TN_F32)});
-      parts = b.div(parts, b.op("Where", {some, share, one}));
+      TN_TRY(divided, divided_by_share(b, parts, b.op("ReduceMean", {t}, {{"keepdims", 0}})));
+      parts = divided;
     }
     return mean_loss(b, parts, of.ends);
   }

@@ -13,7 +13,7 @@ namespace {
 class Functional {
  public:
   static Result<Functional> create(tn_ctx*, const Options& options) {
-    return Functional{{options.texts("parameters"), options.texts("frozen")},
+    return Functional{{options.texts("parameters"), options.texts("frozen"), true},
                       options.flag("training")};
   }
 

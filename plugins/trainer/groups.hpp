@@ -10,6 +10,10 @@
 
 namespace tenon::trainer {
 
+// Note on a number that can be driven (tenon/sdk/setting.hpp): the group whose own optimizer reads
+// it.
+inline constexpr std::string_view kSettingGroupNote = "setting_group";
+
 struct Group {
   std::string name;
   std::vector<std::string> parameters;  // patterns

@@ -70,7 +70,9 @@ void Loop::prepare_ahead() {
     if (epoch != batch / each) order = order_of(epoch = batch / each);
     return batch_of({order.data() + range.begin, range.count}, batch, seed);
   };
-  ahead_.emplace(std::move(make), first, each * given_.epochs);
+  // An epoch that is begun is ended, also where fewer epochs are asked for now.
+  uint64_t begun = position_.epoch + (position_.batch > 0);
+  ahead_.emplace(std::move(make), first, each * std::max(given_.epochs, begun));
 }
 
 Result<std::vector<Tensor>> Loop::batch_of(std::span<const uint64_t> samples,
@@ -121,7 +123,8 @@ Status Loop::run(const Cancel& cancel) {
   return save();
 }
 
-// A callback may have ended the run within an epoch, which is ended first.
+// A callback may have ended the run within an epoch, or fewer epochs are asked for than were begun:
+// the one that is begun is ended first.
 bool Loop::at_end() const {
   bool ended = position_.stopped_early || !position_.stopped_by.empty();
   return position_.batch == 0 && (position_.epoch >= given_.epochs || ended);
@@ -229,7 +232,8 @@ Status Loop::step(const Cancel& cancel) {
   position_.samples += sizes.batch;
   position_.sequence_steps += sizes.batch * sizes.length;
   if (std::isfinite(outcome.loss))
-    position_.loss_sum += outcome.loss * static_cast<double>(sizes.batch);
+    position_.loss.add(outcome.loss, static_cast<double>(sizes.batch), outcome.share,
+                       outcome.divisor);
   return given_.callbacks.want_steps() ? notify_step(outcome) : Status();
 }
 

@@ -32,7 +32,7 @@ Status Loop::end_epoch(const Cancel& cancel) {
   double seconds = seconds_since(epoch_began_);
   json record{{"epoch", position_.epoch + 1},
               {"steps", position_.steps},
-              {"loss", position_.loss_sum / static_cast<double>(position_.samples)},
+              {"loss", position_.loss.value()},
               {"rate", rate_}};
   if (recipe_.precision == "fp16") record["skipped"] = windows_done() - position_.updates;
   TN_TRY(scale, loss_scale());
@@ -52,7 +52,7 @@ Status Loop::end_epoch(const Cancel& cancel) {
   }
   position_.epoch += 1;
   position_.batch = position_.samples = position_.sequence_steps = 0;
-  position_.loss_sum = 0;
+  position_.loss = {};
   log_epoch(record);
   if (gradients_) log_line(ctx_, TN_LOG_INFO, gradients_->advice());
   TN_CHECK(folder_.add_record(record));  // before the checkpoint that counts it

@@ -39,8 +39,10 @@ Result<Compared> compared(const Objective& objective) {
         "target: expected one field of the data set, as labels are, got none beside the model's "
         "inputs");
   if (objective.targets.size() != 1)
-    return invalid(
-        cat("target: expected one field of the data set, got ", objective.targets.size()));
+    return invalid(cat(
+        "target: expected one field of the data set, got ", objective.targets.size(),
+        "; a loss of several, or of several outputs, is a function of your own: tn.Step (tn.step "
+        "in Lua)"));
   Compared out{objective.predictions[0], objective.targets[0], objective.predictions[0].type(),
                objective.targets[0].type()};
   if (!out.predicted.ranked || !is_float(out.predicted.dtype))
@@ -86,6 +88,35 @@ Result<int64_t> class_axis(const Compared& of, int64_t axis) {
                        ": expected a known number of classes on axis ", axis, ", got ",
                        type_text(of.predicted)));
   return from_front;
+}
+
+Result<Value> divided_by_share(Builder& b, Value parts, Value share) {
+  Value some = b.op("Greater", {share, b.number(0, TN_F32)});
+  Value divisor = b.op("Where", {some, share, b.number(1, TN_F32)});
+  TN_CHECK(b.status());
+  TN_CHECK(b.edit().set_note(0, kShareNote, any_text(share.name())));
+  TN_CHECK(b.edit().set_note(0, kDivisorNote, any_text(divisor.name())));
+  return b.div(parts, divisor);
+}
+
+std::string noted(const tn_graph* graph, std::string_view note) {
+  tn_any name{};
+  Status found(services.graph->note(graph, 0, str(note), &name));
+  return found.ok() && name.tag == TN_ANY_TEXT ? std::string(text_of(name)) : std::string();
+}
+
+Status show_shares(EditView edit) {
+  for (std::string_view note : {kShareNote, kDivisorNote}) {
+    const std::string name = noted(edit.graph().raw, note);
+    if (name.empty()) continue;
+    Value value = edit.graph().find(name);
+    if (!value) return {TN_INTERNAL, cat("no value ", name, " in the step")};
+    Builder b(edit);
+    Value shown = b.cast(value, TN_F32);
+    TN_CHECK(b.status());
+    TN_CHECK(edit.output(note, shown));
+  }
+  return {};
 }
 
 Result<Value> mean_loss(Builder& b,

@@ -16,9 +16,30 @@ namespace tenon::trainer {
 inline constexpr std::string_view kClassesNote = "classes";
 inline constexpr std::string_view kIgnoredNote = "ignored_class";
 
-// Note of the graph where a loss leaves labels out: the name of the value, a scalar, that holds the
-// share of those that count. Batches that are put together weigh as much as that.
-inline constexpr std::string_view kShareNote = "counted_share";
+// Notes of the graph where a loss divides by what counts (labels that are not ignored, weights of
+// classes, positives) and not by all: names of two scalars. The first is the share that counts, the
+// second what the loss was divided by, which is that share, and something else where it is 0.
+// Batches are put together as sum(samples * divisor * loss) / sum(samples * share).
+inline constexpr std::string_view kShareNote = "counted_share", kDivisorNote = "counted_divisor";
+
+// Divides by the share, a scalar, or by 1 where that is 0, and notes both.
+Result<Value> divided_by_share(Builder& b, Value parts, Value share);
+
+// The name of a value that the loss has noted of the graph, or empty.
+std::string noted(const tn_graph* graph, std::string_view note);
+
+// Makes outputs of both scalars, where there are any, under the names of their notes.
+Status show_shares(EditView edit);
+
+// The mean over batches as over one of all their samples.
+struct MeanLoss {
+  double sum = 0, weight = 0;
+  void add(double loss, double samples, double share, double divisor) {
+    sum += loss * samples * divisor;
+    weight += samples * share;
+  }
+  double value() const { return weight > 0 ? sum / weight : 0; }
+};
 
 struct Compared {
   Value prediction, target;

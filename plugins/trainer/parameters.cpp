@@ -12,6 +12,8 @@
 namespace tenon::trainer {
 namespace {
 
+constexpr std::string_view kTrainNote = "train";
+
 // Values from which an output can be reached: also through the integers of quantized weights.
 std::unordered_set<tn_value_id> reaching(Graph graph) {
   std::unordered_set<tn_value_id> seen;
@@ -27,9 +29,12 @@ std::unordered_set<tn_value_id> reaching(Graph graph) {
   return seen;
 }
 
-// How a value is read where it is no weight: running statistics, scales of quantization.
+// How a value is read where it is no weight: running statistics, scales of quantization, factors of
+// sizes, the two values of a one-hot vector, thresholds.
 bool is_setting(Node node, uint64_t input) {
   if (node.is("BatchNormalization")) return input >= 3;
+  if (node.is("Resize")) return input > 0;
+  if (node.is("OneHot") || node.is("NonMaxSuppression")) return input >= 2;
   bool rounds = node.is("QuantizeLinear") || node.is("DequantizeLinear");
   return rounds && input > 0;
 }
@@ -78,12 +83,12 @@ Result<std::vector<std::string>> find_parameters(Graph graph, const ParameterCho
   std::vector<std::string> found;
   for (Value constant : graph.constants()) {
     if (!live.contains(constant.id)) continue;
-    tn_any note = constant.note("train");
+    tn_any note = constant.note(kTrainNote);
     bool trains = note.tag == TN_ANY_NONE ? is_weight(constant) : int_of(note, 0) != 0;
     if (!trains || is_meant(choice.frozen, constant)) continue;
     if (choice.only.empty() || is_meant(choice.only, constant)) found.emplace_back(constant.name());
   }
-  if (!found.empty()) return found;
+  if (!found.empty() || (choice.may_be_none && choice.only.empty())) return found;
   if (!choice.only.empty())
     return invalid(
         cat("option parameters: no float32 constant of the model fits ", choice.only.front()));
@@ -126,6 +131,8 @@ Status put_back(tn_graph* graph, const Weights& weights) {
     TN_CHECK(Status(services.edit->set_value_name(edit.raw, old.id, str(name + "/before"))));
     TN_TRY(typed, in_type(edit.ctx(), tensor, old.dtype()));
     TN_TRY(fresh, edit.constant(typed, name));
+    if (tn_any train = old.note(kTrainNote); train.tag != TN_ANY_NONE)
+      TN_CHECK(edit.set_note(fresh.id, kTrainNote, train));
     TN_CHECK(edit.replace(old, fresh));
   }
   return edit.commit();

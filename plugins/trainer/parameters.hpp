@@ -13,6 +13,7 @@ namespace tenon::trainer {
 struct ParameterChoice {
   std::vector<std::string> only;    // patterns; empty: all
   std::vector<std::string> frozen;  // patterns
+  bool may_be_none = false;         // a model without any is none's mistake, where `only` is empty
 };
 
 // Names of constants that are trained: floats of rank 1 and up from which the outputs can be

@@ -11,7 +11,7 @@ void members(Self& p, Visit&& visit) {
   visit("batch", p.batch);
   visit("steps", p.steps);
   visit("updates", p.updates);
-  visit("loss_sum", p.loss_sum);
+  visit("loss_sum", p.loss.sum);
   visit("samples", p.samples);
   visit("has_best", p.has_best);
   visit("best", p.best);
@@ -33,7 +33,7 @@ void members_of_plateau(Self& p, Visit&& visit) {
 
 constexpr const char *kPlateau = "plateau", *kMeasured = "measured", *kShare = "share",
                      *kSequenceSteps = "sequence_steps", *kRegrouped = "regrouped",
-                     *kAveraged = "averaged", *kLastRate = "rate";
+                     *kAveraged = "averaged", *kLastRate = "rate", *kLossWeight = "loss_weight";
 
 }  // namespace
 
@@ -43,6 +43,7 @@ nlohmann::json Position::to_json() const {
   out[kSequenceSteps] = sequence_steps;
   out[kAveraged] = averaged;
   out[kLastRate] = rate;
+  out[kLossWeight] = loss.weight;
   out[kRegrouped] = {regrouped.epoch, regrouped.batch, regrouped.samples};
   for (const auto& [number, seen] : measured) {
     nlohmann::json& one = out[kMeasured][number];
@@ -60,6 +61,7 @@ Result<Position> Position::from(const nlohmann::json& given) {
     out.sequence_steps = given.value(kSequenceSteps, uint64_t{0});  // earlier ones have none
     out.averaged = given.value(kAveraged, uint64_t{0});
     out.rate = given.value(kLastRate, 0.0);
+    out.loss.weight = given.value(kLossWeight, static_cast<double>(out.samples));
     if (given.contains(kRegrouped)) {
       const nlohmann::json& three = given[kRegrouped];
       out.regrouped = {three.at(0), three.at(1), three.at(2)};

@@ -10,6 +10,7 @@
 #include "tenon/sdk/status.hpp"
 
 #include "measured.hpp"
+#include "objective.hpp"
 
 namespace tenon::trainer {
 
@@ -26,7 +27,7 @@ struct Position {
   uint64_t batch = 0;           // batches of the next one that are done
   uint64_t steps = 0;           // batches in all
   uint64_t updates = 0;         // steps that updated: what a schedule counts
-  double loss_sum = 0;          // over the samples of this epoch
+  MeanLoss loss;                // of this epoch
   uint64_t samples = 0;         // of this epoch
   uint64_t sequence_steps = 0;  // of its samples, as long as they were cut to
   Regrouped regrouped;          // none: an epoch's first batch, behind no sample

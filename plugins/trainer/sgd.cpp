@@ -29,7 +29,7 @@ class Sgd {
       Value step = decay_.added_to(b, constants, one);
       if (momentum_ != 0) {
         TN_TRY(slot, Slot::open(edit, cat(one.name, "/momentum_buffer"), one.value.type()));
-        Value momentum = constants.number(momentum_, dtype);
+        Value momentum = constants.setting("momentum", momentum_, dtype);
         Value moved = b.add(b.mul(slot.before, momentum), step);
         TN_CHECK(b.status());
         TN_CHECK(slot.close(edit, moved));

@@ -6,6 +6,7 @@
 
 #include "tenon/sdk/build.hpp"
 #include "tenon/sdk/role/pass.hpp"
+#include "tenon/sdk/setting.hpp"
 
 #include "gradients.hpp"
 #include "groups.hpp"
@@ -92,11 +93,23 @@ class Step {
       std::vector<Parameter> some;
       for (size_t i : places[g])
         some.push_back(parameters[i]);
+      const size_t n_constants = edit.graph().constants().size();
       TN_TRY(updated, update(edit, optimizer, some, own));
+      if (g && groups_[g - 1].optimizer)
+        TN_CHECK(note_settings(edit, n_constants, groups_[g - 1].name));
       for (size_t i = 0; i < some.size(); ++i)
         after[places[g][i]] = updated[i];
     }
     return after;
+  }
+
+  // Of the constants from this place on.
+  static Status note_settings(EditView edit, size_t from, const std::string& group) {
+    std::vector<Value> constants = edit.graph().constants();
+    for (size_t i = from; i < constants.size(); ++i)
+      if (constants[i].note(kSettingNote).tag != TN_ANY_NONE)
+        TN_CHECK(edit.set_note(constants[i].id, kSettingGroupNote, any_text(group)));
+    return {};
   }
 
   static Result<std::vector<Value>> update(EditView edit,

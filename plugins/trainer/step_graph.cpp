@@ -147,11 +147,9 @@ Status apply_update(const Recipe& recipe, tn_graph* graph, const Cancel& cancel)
 
 // What a batch of this size counts for among others of its window.
 json weight_of(const tn_graph* graph, uint64_t batch) {
-  json out{{"samples", batch}};
-  tn_any share{};
-  Status found(services.graph->note(graph, 0, str(kShareNote), &share));
-  if (found.ok() && share.tag == TN_ANY_TEXT) out["share"] = text_of(share);
-  return out;
+  return {{"samples", batch},
+          {"share", noted(graph, kShareNote)},
+          {"divisor", noted(graph, kDivisorNote)}};
 }
 
 // What precision.loss_scale and precision.loss_scale_step get of the option.
@@ -359,7 +357,12 @@ Result<StepGraph> make_step(const Recipe& recipe, StepSizes sizes, const Cancel&
     out.watched = watched;
     out.first_nan = result_named(graph.view(), "first_nan");
   }
+  TN_TRY(shares, Edit::begin(graph.get()));
+  TN_CHECK(show_shares(shares));
+  TN_CHECK(shares.commit());
   out.loss = result_named(graph.view(), kLoss);
+  out.share = result_named(graph.view(), kShareNote);
+  out.divisor = result_named(graph.view(), kDivisorNote);
   out.histogram = result_named(graph.view(), "gradient_histogram");
   out.found_inf = result_named(graph.view(), "found_inf");
   out.graph = std::move(graph);
@@ -384,6 +387,7 @@ Result<OwnedGraph> make_evaluation(const Recipe& recipe,
   }
   TN_TRY(unused, add_loss(edit, recipe, targets, types, edit.graph().outputs(), nullptr));
   (void)unused;
+  TN_CHECK(show_shares(edit));
   TN_CHECK(edit.commit());
   return std::move(graph);
 }

@@ -210,6 +210,8 @@ Result<Outcome> Stepper::run(std::span<const DLTensor> batch, const StepInputs& 
   TN_CHECK(now().plan.run(views));
   Outcome out;
   out.loss = *results[*of.loss].data<float>();
+  if (of.share) out.share = *results[*of.share].data<float>();
+  if (of.divisor) out.divisor = *results[*of.divisor].data<float>();
   if (of.found_inf) out.skipped = *results[*of.found_inf].data<bool>();
   if (of.histogram)
     std::copy_n(results[*of.histogram].data<double>(), 5, out.gradients.emplace().begin());

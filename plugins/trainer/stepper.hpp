@@ -26,6 +26,7 @@ struct StepInputs {
 
 struct Outcome {
   double loss = 0;
+  double share = 1, divisor = 1;                   // of what the loss is the mean (objective.hpp)
   std::optional<std::array<double, 5>> gradients;  // counts, as GradientShares has them
   bool skipped = false;   // gradients overflowed under loss scaling: nothing was updated
   std::string first_nan;  // where the first NaN is, if that is looked for

@@ -7,6 +7,8 @@
 #include "tenon/sdk/role/optimizer.hpp"
 #include "tenon/sdk/setting.hpp"
 
+#include "gradients.hpp"
+
 namespace tenon::trainer {
 namespace {
 

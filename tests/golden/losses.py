@@ -59,6 +59,7 @@ YES = torch.tensor(
 ).double()
 P = ((numbers(4, 5, seed=5).detach().sigmoid() * 64).round() / 64).clamp(1 / 64, 63 / 64)
 P.requires_grad_()
+W = torch.tensor([0.5, 1, 2, 3, 0.25]).double()
 FRAMES = numbers(3, 7, 4, seed=6)
 TEXT = torch.tensor([[1, 1, 2], [3, -1, -1], [2, 3, 2]])
 SOME = torch.tensor([7, 4, 5])
@@ -83,6 +84,21 @@ CASES = [
         lambda: over_others(X, Y, 0.125),
     ),
     ("cross_entropy", {"ignore_index": 2}, X, Y, lambda: F.cross_entropy(X, Y, ignore_index=2)),
+    (
+        "cross_entropy",
+        {"weight": [0.5, 1, 2, 3, 0.25], "label_smoothing": 0.125, "ignore_index": 4},
+        X,
+        Y,
+        lambda: F.cross_entropy(X, Y, W, label_smoothing=0.125, ignore_index=4),
+    ),
+    (
+        "cross_entropy",
+        {"weight": [0.5, 1, 2]},
+        MAP,
+        Y_MAP,
+        lambda: F.cross_entropy(MAP, Y_MAP, W[:3]),
+    ),
+    ("cross_entropy", {"weight": [0.5, 1, 2, 3, 0.25]}, X, K, lambda: F.cross_entropy(X, K, W)),
     ("cross_entropy", {}, MAP, Y_MAP, lambda: F.cross_entropy(MAP, Y_MAP)),
     ("cross_entropy", {}, X, K, lambda: F.cross_entropy(X, K)),
     (
@@ -105,6 +121,13 @@ CASES = [
         X,
         YES,
         lambda: F.binary_cross_entropy_with_logits(X, YES, pos_weight=torch.tensor(3.0)),
+    ),
+    (
+        "bce_with_logits",
+        {"positive_weight": [0.5, 1, 2, 3, 0.25]},
+        X,
+        YES,
+        lambda: F.binary_cross_entropy_with_logits(X, YES, pos_weight=W),
     ),
     ("bce", {}, P, YES, lambda: F.binary_cross_entropy(P, YES)),
     ("focal", {"alpha": 0.25}, X, YES, lambda: focal(X, YES, 0.25).mean()),

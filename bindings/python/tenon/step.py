@@ -69,6 +69,9 @@ class Step:
 
     accumulate: so many calls make one update, as one batch of all their samples does; a batch
     counts by the first axis of its first array. The learning rate's schedule goes by updates.
+    clip_norm: the largest norm of all gradients together, clip_value: of each number in them; with
+    accumulate they bound the gradient of the whole window. groups: as those of `tn.train`:
+    {"slow": {"parameters": "encoder.*", "rate": 0.1, "options": {"weight_decay": 0}}}.
     average: how much of a moving average of the parameters is kept in an update; see `averages`.
     settings: numbers that change from step to step, by name: those of `tenon.setting` in the loss,
     options of the optimizer (weight_decay); each a number, a schedule or a function of the update's
@@ -104,6 +107,13 @@ class Step:
         if accumulate < 1:
             raise InvalidArgument(f"Step: accumulate: expected at least 1 batch, got {accumulate}")
         self._accumulate = accumulate
+        if accumulate > 1 and "trainer.clip" in self._joint:
+            raise InvalidArgument(
+                "Step: joint: trainer.clip would bound each batch of a window by itself: "
+                "expected clip_norm or clip_value in its place"
+            )
+        self._clip = {key: options.pop(f"clip_{key}", 0) for key in ("norm", "value")}
+        self._groups: dict[str, Mapping[str, Any]] = dict(options.pop("groups", None) or {})
         self._average = average
         #: What drives numbers of the step, by their names.
         self.settings: dict[str, float | Callable[[int], float]] = dict(settings or {})
@@ -205,7 +215,10 @@ class Step:
         if self._accumulate > 1:
             first = np.shape(tree.flatten(batch)[0][0]) if tree.flatten(batch)[0] else ()
             model = model.apply("trainer.accumulate", samples=first[0] if first else 1)
-        model = model.apply("trainer.step", optimizer=self._optimizer, rate=_RATE)
+        if any(self._clip.values()):
+            model = model.apply("trainer.clip", **self._clip)
+        groups = {"groups": self._groups} if self._groups else {}
+        model = model.apply("trainer.step", optimizer=self._optimizer, rate=_RATE, **groups)
         if self._average:
             model = model.apply("trainer.average", decay=self._average, parameters=trained)
         if self._accumulate > 1:

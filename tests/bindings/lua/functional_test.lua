@@ -51,4 +51,4 @@ fails("did you mean '0.weight'", function() net(x, { parameters = { ["0.wieght"]
 fails("0.bias: expected the shape [8], got", function() net(x, { parameters = { ["0.bias"] = x } }) end)
 fails("expected key = { seed, step }", function() net(x, { training = true }) end)
 fails("key: expected none where nothing is drawn", function() net(x, { key = { 0, 1 } }) end)
-fails("to train, got none", function() nn.build(nn.Dropout(0.5), input):parameters() end)
+assert(next(nn.build(nn.Dropout(0.5), input):parameters()) == nil)

@@ -32,3 +32,17 @@ local function loss(p, x) return tn.square(p.w * x - 3):sum() end
 local step = tn.step(loss, { w = tn.tensor({ 1 }, "float32") }, { optimizer = tn.optim.sgd { lr = 0.25 } })
 assert(step(tn.tensor({ 1 }, "float32")) == 4)
 assert(step:parameters().w:values()[1] == 2)
+
+-- Several calls make one update, whose gradient is bounded as a whole; groups have rates of their own.
+local function slope(p, x) return (p.w * x):mean() end
+local once = tn.step(slope, { w = tn.tensor({ 0 }, "float32") }, { optimizer = tn.optim.sgd { lr = 1 }, accumulate = 2, clip_norm = 0.25 })
+once(tn.tensor({ 3 }, "float32"))
+assert(once:parameters().w:values()[1] == 0)
+once(tn.tensor({ -2 }, "float32"))
+assert(math.abs(once:parameters().w:values()[1] + 0.25) < 1e-4)
+local slow = tn.step(slope, { w = tn.tensor({ 0 }, "float32") }, {
+  optimizer = tn.optim.sgd { lr = 1 }, groups = { all = { parameters = "*w", rate = 0.5 } },
+})
+slow(tn.tensor({ 1 }, "float32"))
+assert(slow:parameters().w:values()[1] == -0.5)
+fails("accumulate: expected at least 1 batch", function() tn.step(slope, {}, { accumulate = 0 }) end)

@@ -73,10 +73,8 @@ def test_a_gradient_through_an_update(model):
 
 
 def test_dropout_draws_by_the_key():
-    model = nn.build(nn.Dropout(0.25), {"x": ("N", 1000)})
     ones = np.ones((2, 1000), "f")
-    with pytest.raises(tn.InvalidArgument, match="to train, got none"):
-        model.parameters()
+    assert nn.build(nn.Dropout(0.25), {"x": ("N", 1000)}).parameters() == {}
     net = nn.Sequential(nn.Dropout(0.25), nn.Linear(1000))
     model = nn.build(net, {"x": ("N", 1000)})
     eye = {"1.weight": np.eye(1000, dtype="f"), "1.bias": np.zeros(1000, "f")}
@@ -169,3 +167,42 @@ def test_dropout_without_a_key():
     model = nn.build(nn.Sequential(nn.Linear(2), nn.Dropout(0.5)), {"x": ("N", 3)})
     with pytest.raises(tn.InvalidArgument, match=r"expected key=\[seed, step\]"):
         model(X, training=True)
+
+
+def test_a_model_without_weights_has_no_parameters():
+    model = tn.nn.build(lambda x: x * 2.0, {"x": ("N", 3)})
+    assert model.parameters() == {}
+    np.testing.assert_array_equal(model(np.ones((1, 3), "f"), parameters={}), [[2, 2, 2]])
+    with pytest.raises(tn.InvalidArgument, match="no float32 constant of the model fits w"):
+        model.parameters("w")
+
+
+def test_factors_of_sizes_are_no_parameters():
+    graph = tn.Graph()
+    x = graph.add_input("x", "float32", [1, 1, 2, 2])
+    w = graph.add_constant(np.ones((1, 1, 1, 1), "f"), "w")
+    scales = graph.add_constant(np.array([1, 1, 2, 2], "f"), "scales")
+    product = graph.add_node("Mul", [x, w])
+    graph.add_output("y", graph.add_node("Resize", [product, None, scales], mode="nearest"))
+    assert list(graph.build().parameters()) == ["w"]
+
+
+@pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 2, 1, 2], [0, 3, 0, 3]])
+def test_a_transposed_convolution_with_more_output_padding_than_stride_has_a_gradient(pads):
+    """It is linear in either operand, so that differences of any length are its slopes."""
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((1, 2, 3, 4)), rng.standard_normal((2, 3, 2, 2))
+    graph = tn.Graph()
+    ports = [graph.add_input("x", "float64", x.shape), graph.add_input("w", "float64", w.shape)]
+    more = {"strides": [1, 2], "dilations": [3, 3], "output_padding": [2, 2], "pads": pads}
+    graph.add_output("y", graph.add_node("ConvTranspose", ports, **more))
+    model = graph.build()
+    plan = model.compile(backend="reference")
+    weights = rng.standard_normal(plan(x, w)[0].shape)
+    made = tn.grad(lambda x, w: (model(x, w) * weights).sum(), argnums=(0, 1))(x, w)
+    for at, (slopes, operand) in enumerate(zip(made, (x, w))):
+        for i in np.ndindex(operand.shape):
+            step = [np.zeros_like(x), np.zeros_like(w)]
+            step[at][i] = 1
+            ends = [(plan(x + s * step[0], w + s * step[1])[0] * weights).sum() for s in (1, -1)]
+            assert abs(slopes[i] - (ends[0] - ends[1]) / 2) < 1e-9

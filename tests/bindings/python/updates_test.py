@@ -161,3 +161,29 @@ def test_the_decay_of_an_average_may_follow_a_schedule():
         step(np.full(3, i, "f"))
         seen.append(step.parameters)
     np.testing.assert_allclose(step.averages, np.mean(seen, axis=0), rtol=1e-6)
+
+
+def test_a_window_is_clipped_as_a_whole():
+    """Gradients of opposite batches cancel: clipped one by one they would not."""
+    x, start = np.array([[3.0], [-2.0]], "f"), {"w": np.zeros((1, 1), "f")}
+
+    def slope(parameters, x):
+        return (x @ parameters["w"]).mean()
+
+    for bounds, moved in (({"clip_norm": 0.25}, 0.25), ({"clip_value": 0.125}, 0.125), ({}, 0.5)):
+        step = tn.Step(slope, start, tn.optim.sgd(lr=1.0), accumulate=2, **bounds)
+        step(x[:1]), step(x[1:])
+        np.testing.assert_allclose(step.parameters["w"], [[-moved]], rtol=1e-4)
+    with pytest.raises(tn.InvalidArgument, match="joint: trainer.clip .* expected clip_norm"):
+        tn.Step(slope, start, "sgd", accumulate=2, joint={"trainer.clip": {"norm": 1}})
+
+
+def test_a_step_has_groups():
+    start = {"fast": np.ones(1, "f"), "slow": np.ones(1, "f")}
+    step = tn.Step(
+        lambda p: (p["fast"] + p["slow"]).sum(), start, tn.optim.sgd(lr=0.5),
+        groups={"slow": {"parameters": "*slow", "rate": 0.1}},
+    )  # fmt: skip
+    step()
+    np.testing.assert_allclose(step.parameters["fast"], [0.5])
+    np.testing.assert_allclose(step.parameters["slow"], [0.95])

@@ -29,14 +29,16 @@ TEST_F(Csv, ReadsNumbersAndALabelByName) {
 }
 
 TEST_F(Csv, TakesTheLastColumnAsLabelWithoutHeader) {
-  Component data = open("datasets.csv", options("1,2,0\n3,4,1\n", {{"label", "-1"}}));
-  Collected got(ctx_);
+  for (const json& last : {json("-1"), json(-1), json(2)}) {
+    Component data = open("datasets.csv", options("1,2,0\n3,4,1\n", {{"label", last}}));
+    Collected got(ctx_);
 
-  EXPECT_EQ(batch(data, {1}, &got), "");
+    EXPECT_EQ(batch(data, {1}, &got), "");
 
-  EXPECT_EQ(size(data), 2u);
-  EXPECT_THAT(got.numbers<float>(0), ElementsAre(3, 4));
-  EXPECT_THAT(got.numbers<int64_t>(1), ElementsAre(1));
+    EXPECT_EQ(size(data), 2u);
+    EXPECT_THAT(got.numbers<float>(0), ElementsAre(3, 4));
+    EXPECT_THAT(got.numbers<int64_t>(1), ElementsAre(1));
+  }
 }
 
 TEST_F(Csv, KeepsFractionsOfALabelAsNumbers) {

@@ -45,6 +45,36 @@ TEST_F(FusionTest, ShapesThatAreKnownAreConstants) {
   EXPECT_THAT(operators(folded), IsEmpty());  // [2, 6] reshaped to [2, 6]
 }
 
+TEST_F(FusionTest, TensorsOfASequenceOfKnownLengthAreThoseOfASplit) {
+  const std::string text = R"(graph {
+  input %x: f32[2, 5]
+  constant %sizes: i64[2] = [2, 3]
+  constant %two: i64[] = [2]
+  constant %one: i64[] = [1]
+  constant %last: i64[] = [-1]
+  %s: seq f32[*] = SplitToSequence(%x, %sizes) {axis = 1} @ns
+  %a: f32[2, 3] = SequenceAt(%s, %one) @second
+  %b: f32[2, 3] = SequenceAt(%s, %last) @last
+  %t: seq f32[*] = SplitToSequence(%x, %two) {axis = -1} @nt
+  %c: f32[2, 1] = SequenceAt(%t, %last) @odd
+  %u: seq f32[*] = SplitToSequence(%x) {axis = 0, keepdims = 0} @nu
+  %d: f32[5] = SequenceAt(%u, %one) @row
+  %n: i64[] = SequenceLength(%u) @length
+  %ab: f32[2, 3] = Mul(%a, %b) @nab
+  %abc: f32[2, 3] = Mul(%ab, %c) @nabc
+  %e: f32[1] = ReduceSum(%d) {keepdims = 1} @ne
+  %y: f32[2, 3] = Add(%abc, %e) @ny
+  output y = %y
+  output n = %n
+})";
+  OwnedGraph graph = parse(text), split = apply(graph, "fusion.sequences");
+  EXPECT_THAT(operators(split),
+              testing::UnorderedElementsAre("Split", "Split", "Gather", "Mul", "Mul", "ReduceSum",
+                                            "Add", "SplitToSequence", "SequenceLength"));
+  EXPECT_EQ(run(split), run(graph));
+  EXPECT_TRUE(split.view().find("a"));
+}
+
 TEST_F(FusionTest, WeightsThatAreStoredQuantizedStaySo) {
   OwnedGraph graph = parse(R"(graph {
   input %x: f32[1, 2]

@@ -71,6 +71,54 @@ TEST_F(Metric, AccuracyRefusesLabelsThatDoNotFit) {
   EXPECT_THAT(update<float>({1, 2}, {1, 2}, {1}, {0}, TN_F32), HasSubstr("whole-number labels"));
 }
 
+TEST_F(Metric, AccuracyLeavesIgnoredLabelsOut) {
+  start("metrics.accuracy", {{"ignore_index", -100}});
+  EXPECT_EQ(update<int64_t>({3, 2}, {1, 2, 1, 2, 2, 1}, {3}, {1, -100, 1}, TN_I64), "");
+  EXPECT_DOUBLE_EQ(value(), 0.5);
+  start("metrics.accuracy");
+  EXPECT_THAT(update<int64_t>({1, 2}, {1, 2}, {1}, {-100}, TN_I64),
+              HasSubstr("expected 0 to 1; option ignore_index"));
+}
+
+TEST_F(Metric, AccuracyOfOneScoreIsBesideTheThreshold) {
+  for (std::vector<int64_t> shape : {std::vector<int64_t>{4, 1}, {4}}) {
+    start("metrics.accuracy", {{"threshold", 0}});
+    EXPECT_EQ(update<int64_t>(shape, {1, -1, 0.25f, -2}, {4}, {1, 1, 1, 0}, TN_I64), "");
+    EXPECT_DOUBLE_EQ(value(), 0.75);
+  }
+  start("metrics.accuracy");
+  EXPECT_EQ(update<int64_t>({2, 3}, {1, 0, 1, 0, 1, 0}, {2, 3}, {1, 0, 0, 0, 1, 0}, TN_I64), "");
+  EXPECT_DOUBLE_EQ(value(), 5.0 / 6);
+}
+
+// Two classes on axis 1 of [1, 2, 3].
+TEST_F(Metric, ClassesAreOnTheAxisThatLabelsLeave) {
+  std::vector<float> scores = {1, 0, 1, 0, 1, 0};
+  start("metrics.accuracy");
+  EXPECT_EQ(update<int64_t>({1, 2, 3}, scores, {1, 3}, {0, 1, 1}, TN_I64), "");
+  EXPECT_DOUBLE_EQ(value(), 2.0 / 3);
+  start("metrics.f1", {{"average", "micro"}});
+  EXPECT_EQ(update<int64_t>({1, 2, 3}, scores, {1, 3}, {0, 1, 1}, TN_I64), "");
+  EXPECT_DOUBLE_EQ(value(), 2.0 / 3);
+  start("metrics.accuracy", {{"axis", 1}});  // both fit
+  EXPECT_EQ(update<int64_t>({1, 2, 2}, {1, 1, 0, 0}, {1, 2}, {0, 0}, TN_I64), "");
+  EXPECT_DOUBLE_EQ(value(), 1);
+}
+
+// By hand: class 0 has tp 1, fp 1, fn 0; class 1 has tp 0, fp 0, fn 1.
+TEST_F(Metric, F1TakesSeveralLabelsOfASample) {
+  const std::vector<float> scores = {1, 0, 1, 0};
+  for (auto [average, wanted] :
+       {std::pair{"macro", 1.0 / 3}, {"micro", 0.5}, {"weighted", 1.0 / 3}}) {
+    start("metrics.f1", {{"average", average}});
+    EXPECT_EQ(update<int64_t>({2, 2}, scores, {2, 2}, {1, 1, 0, 0}, TN_I64), "");
+    EXPECT_DOUBLE_EQ(value(), wanted) << average;
+  }
+  start("metrics.auc");
+  EXPECT_THAT(update<int64_t>({2, 2}, scores, {2, 2}, {1, 1, 0, 0}, TN_I64),
+              HasSubstr("f1 takes several"));
+}
+
 TEST_F(Metric, CosineGivesMeanAndLowest) {
   start("metrics.cosine");
   EXPECT_EQ(compare({3, 2}, {1, 0, 0, 2, 0, 0}, {1, 1, 0, 1, 0, 0}), "");

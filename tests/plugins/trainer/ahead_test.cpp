@@ -62,6 +62,14 @@ TEST_F(Ahead, SaysWhatWentWrongWhereItIsWanted) {
   EXPECT_THAT(text_of(thrown.next().status()), HasSubstr("no such page"));
 }
 
+TEST_F(Ahead, WaitsForNoBatchBehindTheLast) {
+  trainer::Ahead ahead([this](uint64_t batch) { return numbered(batch); }, 3, 4);
+  EXPECT_TRUE(ahead.next().ok());
+  EXPECT_THAT(text_of(ahead.next().status()), HasSubstr("a batch behind the last one"));
+  trainer::Ahead none([this](uint64_t batch) { return numbered(batch); }, 10, 4);
+  EXPECT_FALSE(none.next().ok());
+}
+
 TEST_F(Ahead, EndsWhereNothingIsTaken) {
   std::atomic<uint64_t> made = 0;
   for (int i = 0; i < 50; ++i) {

@@ -66,6 +66,16 @@ TEST_F(RunFolder, AnInterruptedRunGoesOnToTheSameBits) {
   EXPECT_EQ(std::count(history.begin(), history.end(), '\n'), 4);
 }
 
+TEST_F(RunFolder, WithFewerEpochsThanWereBegunTheOneThatItIsInIsEnded) {
+  ASSERT_THAT(interrupted_after(14), HasSubstr("epoch 3"));  // an epoch has 5 batches
+  options_["resume"] = true;
+  options_["epochs"] = 1;
+  auto resumed = train(model_, rows(), options_);
+  ASSERT_TRUE(resumed.ok()) << text_of(resumed.status());
+  EXPECT_EQ(report_["history"].size(), 3u);
+  EXPECT_EQ(report_["steps"], 15);
+}
+
 TEST_F(RunFolder, AFinishedRunGivesItsWeightsAgain) {
   auto first = train(model_, rows(), options_);
   ASSERT_TRUE(first.ok()) << text_of(first.status());
@@ -362,6 +372,10 @@ TEST_F(RunFolder, ResumeNeedsAFolder) {
   options_["resume"] = true;
   EXPECT_THAT(failure(model_, rows(), options_),
               HasSubstr("option resume: expected run beside it"));
+  options_["run"] = (folder_ / "no such run").string();
+  EXPECT_THAT(failure(model_, rows(), options_),
+              HasSubstr("no such run: expected the folder of a run to go on with"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "no such run"));
 }
 
 }  // namespace

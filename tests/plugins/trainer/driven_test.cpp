@@ -19,6 +19,15 @@ constexpr std::string_view kTempered = R"(graph {
 }
 )";
 
+constexpr std::string_view kWithBias = R"(graph {
+  input %x: f32[n, 2]
+  constant %w: f32[2, 2] = [0.5, -0.25, 1, -2]
+  constant %b: f32[2] = [1, 2]
+  %xw: f32[n, 2] = MatMul(%x, %w) @nxw
+  %y: f32[n, 2] = Add(%xw, %b) @ny
+  output y = %y
+})";
+
 class DrivenNumbers : public TrainingTest {
  protected:
   static json options(const json& schedules, const json& more = {}) {
@@ -52,6 +61,49 @@ TEST_F(DrivenNumbers, AreThoseOfPyTorch) {
   lent_["optimizer"] = made("tenon.optimizer/1", "trainer.sgd", {{"weight_decay", 7}});
   expect("schedules",
          {{"temperature", kLine}, {"weight_decay", {{"schedule", "cosine"}, {"base", 0.1}}}});
+}
+
+// Three times the optimizer's own decay, whatever that is driven to.
+TEST_F(DrivenNumbers, OfGroupsKeepTheirRatio) {
+  auto trained = [&](double own, double of_group, const json& more) {
+    lent_["optimizer"] = made("tenon.optimizer/1", "trainer.adamw", {{"weight_decay", own}});
+    json given{
+        {"rate", 0.125},
+        {"epochs", 2},
+        {"batch", 8},
+        {"shuffle", false},
+        {"groups", {{"bias", {{"parameters", "b"}, {"options", {{"weight_decay", of_group}}}}}}}};
+    given.update(more);
+    auto model = train(parse(kWithBias), data(table(16)), given);
+    EXPECT_TRUE(model.ok()) << text_of(model.status());
+    return model.ok() ? weight(*model, "b") : std::vector<float>();
+  };
+  auto driven = [](double base) {
+    return json{{"schedules", {{"weight_decay", {{"schedule", "constant"}, {"base", base}}}}}};
+  };
+  auto near = [](const std::vector<float>& wanted) {
+    return testing::Pointwise(testing::FloatNear(1e-6f), wanted);
+  };
+  EXPECT_THAT(trained(0.5, 1.5, driven(0.5)), near(trained(0.5, 1.5, json::object())));
+  EXPECT_THAT(trained(0.5, 1.5, driven(1)), near(trained(1, 3, json::object())));
+  EXPECT_THAT(trained(0.5, 1.5, driven(0.5)), testing::Not(near(trained(0.5, 0.5, driven(0.5)))));
+  EXPECT_THAT(trained(0, 1.5, driven(0.5)), near(trained(0, 0.5, json::object())));
+}
+
+TEST_F(DrivenNumbers, MomentumIsOne) {
+  auto trained = [&](const json& more) {
+    lent_["optimizer"] = made("tenon.optimizer/1", "trainer.sgd", {{"momentum", 0.5}});
+    json given{{"rate", 0.125}, {"epochs", 3}, {"batch", 8}, {"shuffle", false}};
+    given.update(more);
+    auto model = train(parse(kWithBias), data(table(16)), given);
+    EXPECT_TRUE(model.ok()) << text_of(model.status());
+    return model.ok() ? weight(*model, "b") : std::vector<float>();
+  };
+  auto driven = [](double base) {
+    return json{{"schedules", {{"momentum", {{"schedule", "constant"}, {"base", base}}}}}};
+  };
+  EXPECT_EQ(trained(driven(0.5)), trained(json::object()));
+  EXPECT_NE(trained(driven(0.75)), trained(json::object()));
 }
 
 TEST_F(DrivenNumbers, AreDrivenInFloat64Too) {

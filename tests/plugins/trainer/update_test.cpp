@@ -25,6 +25,13 @@ class Update : public TrainingTest {
   }
 };
 
+constexpr std::string_view kOneLogit = R"(graph {
+  input %x: f32[n, 2]
+  constant %w: f32[2, 1] = [0, 0]
+  %y: f32[n, 1] = MatMul(%x, %w) @ny
+  output y = %y
+})";
+
 json plan(int batch, int accumulate, const char* optimizer = "adam") {
   return {{"batch", batch}, {"accumulate", accumulate}, {"shuffle", false},
           {"rate", 0.125},  {"optimizer", optimizer},   {"epochs", 2}};
@@ -87,6 +94,66 @@ TEST_F(Update, AWindowOfNothingButIgnoredLabelsIsNoStep) {
   Component rows = data(write("none.csv", "a,b,label\n1,2,9\n3,4,9\n5,6,9\n7,8,9\n"));
   json options = plan(2, 2, "adamw");
   EXPECT_THAT(weights(rows, options), testing::Each(0));
+}
+
+TEST_F(Update, WeightedClassesWeighAsMuchInAWindow) {
+  Component rows = data(table(16));
+  auto weighted = [&] {
+    lent_["loss"] = std::move(*make("tenon.loss/1", "trainer.cross_entropy", {{"weight", {1, 4}}}));
+  };
+  weighted();
+  std::vector<float> whole = weights(rows, plan(16, 1));
+  EXPECT_THAT(whole, testing::Contains(testing::Ne(0)));
+  EXPECT_THAT(weights(rows, plan(5, 4)), Pointwise(FloatNear(2e-6f), whole));
+}
+
+// The losses of an epoch are means over what counts, however it is cut into batches.
+TEST_F(Update, LossesOfAnEpochDoNotDependOnTheBatch) {
+  constexpr std::string_view kTilted = R"(graph {
+  input %x: f32[n, 2]
+  constant %w: f32[2, 2] = [0.5, -0.25, 1, -2]
+  %y: f32[n, 2] = MatMul(%x, %w) @ny
+  output y = %y
+})";
+  std::string text = "a,b,label\n";
+  for (int i = 0; i < 24; ++i)
+    text += cat(i * 3 % 7, ",", i * 5 % 8, ",", i % 12 < 7 ? 9 : i % 2, "\n");
+  Component rows = data(write("some.csv", text));
+  for (const json& loss :
+       {json{{"ignore_index", 9}}, json{{"ignore_index", 9}, {"weight", {1, 5}}}}) {
+    std::vector<double> losses, judged;
+    for (int batch : {12, 5, 1}) {
+      lent_["loss"] = std::move(*make("tenon.loss/1", "trainer.cross_entropy", loss));
+      auto made =
+          train(parse(kTilted), rows,
+                {{"batch", batch}, {"rate", 1e-12}, {"shuffle", false}, {"validation", 0.5}});
+      ASSERT_TRUE(made.ok()) << text_of(made.status());
+      losses.push_back(report_["history"][0]["loss"]);
+      judged.push_back(report_["history"][0]["validation_loss"]);
+    }
+    EXPECT_THAT(losses, testing::Each(testing::DoubleNear(losses[0], 1e-6)));
+    EXPECT_THAT(judged, testing::Each(testing::DoubleNear(judged[0], 1e-6)));
+  }
+}
+
+// Two positives in the first four, none behind them.
+TEST_F(Update, FocalDividesByThePositivesOfAWindow) {
+  std::string text = "a,b,label\n";
+  for (int i = 0; i < 8; ++i)
+    text += cat(i * 3 % 7, ",", i * 5 % 8, ",", i == 1 || i == 2 ? "1" : "0", "\n");
+  Component rows = data(write("few.csv", text));
+  auto trained = [&](int batch, int accumulate) {
+    lent_["loss"] = std::move(*make("tenon.loss/1", "trainer.focal", {{"divide_by", "positives"}}));
+    json options = plan(batch, accumulate);
+    options["epochs"] = 1;
+    auto made = train(parse(kOneLogit), rows, options);
+    EXPECT_TRUE(made.ok()) << text_of(made.status());
+    return made.ok() ? weight(*made, "w") : std::vector<float>();
+  };
+  std::vector<float> whole = trained(8, 1);
+  ASSERT_THAT(whole, testing::Each(testing::Ne(0)));
+  EXPECT_THAT(trained(4, 2), Pointwise(FloatNear(2e-6f), whole));
+  EXPECT_THAT(trained(3, 3), Pointwise(FloatNear(2e-6f), whole));
 }
 
 TEST_F(Update, HalfPrecisionAccumulatesToo) {

@@ -71,7 +71,13 @@ local function build(step, batch)
     if type(pass) == "table" then id, given = next(pass) end
     model = model:apply(id, for_plan(step, id, given))
   end
-  model = model:apply("trainer.step", { optimizer = step.optimizer })
+  if step.accumulate > 1 then
+    local _, shape = type_of(batch[1])
+    model = model:apply("trainer.accumulate", { samples = shape and shape[1] or 1 })
+  end
+  if step.clip then model = model:apply("trainer.clip", step.clip) end
+  model = model:apply("trainer.step", { optimizer = step.optimizer, groups = step.groups })
+  if step.accumulate > 1 then model = model:apply("trainer.accumulate_step") end
   model = drive(step, model, 2)
   local names
   if step.check_nan then model, names = watched(model) end
@@ -80,9 +86,9 @@ local function build(step, batch)
   return model:compile(step.options), names, types
 end
 
--- A number, or a schedule or function of the step's number, at this step.
+-- A number, or a schedule or function of the update's number, at this step.
 local function number_at(step, given)
-  if type(given) ~= "number" then given = given(step.count) end
+  if type(given) ~= "number" then given = given(step.count // step.accumulate) end
   return given
 end
 
@@ -123,12 +129,13 @@ function stepper:__call(...)
     batch[n] = tn.tensor(value, self.types_of[key][name])
   end
   for _, name in ipairs(self.inputs[1]) do append("setting/" .. name, setting_at(self, name)) end
+  if self.accumulate > 1 then append("accumulated/update", (self.count + 1) % self.accumulate == 0 and 1 or 0) end
   append("learning_rate", number_at(self, self.rate))
   for _, name in ipairs(self.inputs[2]) do append("setting/" .. name, setting_at(self, name)) end
   self.count = self.count + 1
-  local loss, first = plan(table.unpack(batch, 1, n))
-  if self.names_of[key] then refuse_nan(self.names_of[key], first[1]) end
-  return loss[1]
+  local results = table.pack(plan(table.unpack(batch, 1, n)))
+  if self.names_of[key] then refuse_nan(self.names_of[key], results[results.n][1]) end
+  return results[1][1]
 end
 
 -- Copies of the parameters as they are now, in the structure that was given.
@@ -147,7 +154,10 @@ function stepper:describe() return self.plan and self.plan:describe() end
 -- from 0; check_nan, an error that names the node which made the first NaN; joint, a list of passes on forward and
 -- backward together, behind the gradient, each an id or { [id] = options }: "autodiff.recompute" keeps few values in
 -- between; settings, numbers by name that change from step to step (those of tn.setting in the loss, options of the
--- optimizer), each a number, a schedule or a function of the step's number; backend, precision, threads.
+-- optimizer), each a number, a schedule or a function of the step's number; accumulate: so many calls make one update,
+-- as one batch of all their samples does (the first axis of the first tensor counts), and schedules go by updates;
+-- clip_norm, clip_value: bounds of the gradient's norm and of its numbers, of the whole window; groups, as those of
+-- tn.train; backend, precision, threads.
 function tn.step(loss, params, options)
   local rest = {}
   for name, value in pairs(options or {}) do rest[name] = value end
@@ -159,11 +169,15 @@ function tn.step(loss, params, options)
     step.rate = function(count) return step.optimizer:rate(count) end
   end
   step.check_nan = rest.check_nan
+  step.accumulate, step.groups = rest.accumulate or 1, rest.groups
+  if step.accumulate < 1 then fail("step: accumulate: expected at least 1 batch, got ", step.accumulate) end
+  if rest.clip_norm or rest.clip_value then step.clip = { norm = rest.clip_norm or 0, value = rest.clip_value or 0 } end
   step.joint = rest.joint or {}
   step.settings, step.driven, step.inputs = rest.settings or {}, {}, { {}, {} }
   for name in pairs(step.settings) do step.driven[#step.driven + 1] = name end
   table.sort(step.driven)
   rest.optimizer, rest.rate, rest.check_nan, rest.joint, rest.settings = nil, nil, nil, nil, nil
+  rest.accumulate, rest.groups, rest.clip_norm, rest.clip_value = nil, nil, nil, nil
   step.options = rest
   return setmetatable(step, stepper)
 end
