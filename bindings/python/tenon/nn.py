@@ -40,13 +40,15 @@ from .events import session
 from .model import Model
 from .model import load as load_model
 from .torch_modules import from_torch as from_torch
+from .torch_modules import state_dict as state_dict
+from .torch_modules import untied
 from .trace import Trace, as_value, current
 from .types import Dim, Input
 
 _LAYER = "tenon.layer/1"
 _INITIALIZER = "tenon.initializer/1"
 _OWN = ["Input", "Layer", "Module", "Residual", "Sequential", "build"]
-_OWN += ["from_torch", "init", "load"]
+_OWN += ["from_torch", "init", "load", "state_dict"]
 
 
 class _Building(threading.local):
@@ -173,16 +175,18 @@ def load(model: Model, weights: Any, **options: Any) -> Model:
         model = nn.load(nn.build(net, inputs), torch_module)
         model = nn.load(model, step.parameters, update=True)    # some of its weights
     """
-    return model.apply("layers.load", weights=_as_model(weights), **options)
+    return model.apply("layers.load", weights=_as_model(weights, model), **options)
 
 
-def _as_model(weights: Any) -> Model:
+def _as_model(weights: Any, model: Model) -> Model:
     """Weights as a model that is nothing but constants."""
     if isinstance(weights, Model):
         return weights
     if isinstance(weights, (str, os.PathLike)):
         return load_model(os.fspath(weights))
-    state = weights.state_dict() if hasattr(weights, "state_dict") else weights
+    state = weights
+    if hasattr(weights, "state_dict"):  # one name of tied weights is enough
+        state = untied(weights.state_dict(), model.constants())
     if not isinstance(state, Mapping):
         raise TypeError(
             "nn.load: expected a model, a file, arrays by name or a module with state_dict, got "

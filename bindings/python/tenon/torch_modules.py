@@ -6,6 +6,7 @@ PyTorch and onnxscript are needed where this is called, and nowhere else.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 import tempfile
@@ -22,6 +23,9 @@ _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"}
 _RANDOM |= {"RandomUniform", "RandomUniformLike"}
 #: What the exporter notes of each node and no model should carry: folders of this machine.
 _STACK = "pkg.torch.onnx.stack_trace"
+#: What it notes of an Identity that cuts the gradient.
+_DETACH = "aten.detach.default"
+_TRAINED_TYPES = (1, 11)  # ONNX's float and double
 
 
 def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Model:
@@ -34,11 +38,17 @@ def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Mode
     the names of the state dict, so that `module.load_state_dict` takes them back. Modes of the
     module are as they were afterwards.
 
+    What is trained are the module's parameters that require a gradient, scalars too; buffers, other
+    tensors and statistics are not. `detach()` stays. `state_dict` gives the numbers back.
+
     `nn.Dropout` is there and does nothing until the model is trained. Dropout of other kinds
     (`Dropout2d`, `AlphaDropout`, ...) and inside of layers (`LSTM(dropout=)`, attention) is left
-    out, in training too; a warning names those. `F.dropout(x, training=self.training)` is left out
-    without one, for nobody can see it. ValueError: what the exporter does not take, with the sizes
-    that stood for names (sizes that the module fixes must be given as numbers), or random numbers.
+    out, in training too. So is what no file can hold: regions of `torch.no_grad()`, the gradients
+    of a `torch.autograd.Function`, running statistics with momentum=None, and `padding_idx`,
+    `max_norm` and `scale_grad_by_freq` of embeddings. Warnings name them.
+    `F.dropout(x, training=self.training)` is left out without one, for nobody can see it.
+    ValueError: what the exporter does not take, with the sizes that stood for names (sizes that the
+    module fixes must be given as numbers), or random numbers.
     """
     try:
         import torch
@@ -63,13 +73,52 @@ def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Mode
         for part in modes:
             # The one that is exported as a node of its own: others would be random numbers.
             part.training = type(part) is torch.nn.Dropout
-        exported = _exported(torch, module, examples, free, list(named))
+        exported, unseen = _exported(torch, module, examples, free, list(named))
     except Exception as failed:
         raise ValueError(_failure(failed, sizes)) from failed
     finally:
         for part, mode in modes.items():
             part.training = mode
-    return loaded(exported, named)
+    if lost := [*_lost_in_training(torch, module), *unseen]:
+        warnings.warn(f"nn.from_torch: left out of training: {'; '.join(lost)}", stacklevel=2)
+    of_module = module.named_parameters(remove_duplicate=False)
+    return loaded(exported, named, {name for name, one in of_module if one.requires_grad})
+
+
+def state_dict(model: Model, module: Any) -> dict[str, Any]:
+    """What `module.load_state_dict` takes, with the numbers of a model that `from_torch` made of
+    the module: under all names of a tensor that has several, as tied weights do. What the model
+    does not have, such as num_batches_tracked, is the module's own.
+
+        module.load_state_dict(nn.state_dict(trained, module))
+    """
+    import torch
+
+    constants = model.constants()
+    own = module.state_dict()
+    of_tensor = {_identity(own[name]): name for name in own if name in constants}
+    out = dict(own)
+    for name, tensor in own.items():
+        if (known := of_tensor.get(_identity(tensor))) is not None:
+            numbers = torch.from_dlpack(constants[known]).to(tensor.dtype)
+            out[name] = numbers.reshape(tensor.shape).clone()
+    return out
+
+
+def _identity(tensor: Any) -> tuple:
+    """Equal for two names of one tensor, or of one array."""
+    address = tensor.data_ptr() if hasattr(tensor, "data_ptr") else 0
+    return (address or id(tensor), tuple(tensor.shape), tensor.dtype)
+
+
+def untied(state: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+    """A state dict without the names that a model does not have of tensors that it has."""
+    of_known = {_identity(one) for name, one in state.items() if name in known}
+    return {n: one for n, one in state.items() if n in known or _identity(one) not in of_known}
+
+
+def _called(name: str, part: Any) -> str:
+    return f"{name or 'the module itself'} ({type(part).__name__})"
 
 
 def _warn_of_lost_dropout(torch: Any, module: Any) -> None:
@@ -78,13 +127,29 @@ def _warn_of_lost_dropout(torch: Any, module: Any) -> None:
         kind = type(part)
         rate = getattr(part, "p" if "Dropout" in kind.__name__ else "dropout", 0.0)
         if kind is not torch.nn.Dropout and isinstance(rate, (int, float)) and rate > 0:
-            lost.append(f"{name or 'the module itself'} ({kind.__name__})")
+            lost.append(_called(name, part))
     if lost:
         warnings.warn(
             f"nn.from_torch: dropout that is left out of training: {', '.join(lost)}; "
             "only torch.nn.Dropout is kept",
             stacklevel=3,
         )
+
+
+def _lost_in_training(torch: Any, module: Any) -> Iterator[str]:
+    """What layers do in training alone, and the graph of a file cannot say."""
+    for name, part in module.named_modules():
+        keeps = getattr(part, "track_running_stats", False)
+        if keeps and getattr(part, "momentum", 0.1) is None:
+            yield (
+                f"the running statistics of {_called(name, part)}, which momentum=None counts; "
+                "give a momentum, or estimate them after training: "
+                'model.apply("recovery.statistics", data=...)'
+            )
+        if isinstance(part, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
+            options = ("padding_idx", "max_norm", "scale_grad_by_freq")
+            if given := [one for one in options if getattr(part, one) not in (None, False)]:
+                yield f"{', '.join(given)} of {_called(name, part)}"
 
 
 def _free_sizes(inputs: Mapping[str, Input], taken: Collection[int] = ()) -> dict[str, int]:
@@ -118,11 +183,20 @@ def _example(torch: Any, one: Input, sizes: Mapping[str, int]) -> Any:
     return torch.zeros(shape, dtype=getattr(torch, name_of(one.dtype)))
 
 
-def _exported(torch: Any, module: Any, examples: tuple, free: tuple, names: list[str]) -> Any:
+def _exported(
+    torch: Any, module: Any, examples: tuple, free: tuple, names: list[str]
+) -> tuple[Any, list[str]]:
+    """The file, and what of the module's gradients it does not hold."""
+    lost: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the mode of Dropout, which is meant
+        traced = module
+        with _own_gradients(torch, lost), contextlib.suppress(Exception):
+            # What this does not take the exporter below tries in other ways, and speaks of.
+            traced = torch.export.export(module, examples, dynamic_shapes=free, strict=False)
+            lost += _without_gradient(traced.graph_module)
         program = torch.onnx.export(
-            module,
+            traced,
             examples,
             dynamo=True,
             dynamic_shapes=free,
@@ -130,7 +204,42 @@ def _exported(torch: Any, module: Any, examples: tuple, free: tuple, names: list
             optimize=False,  # keeps BatchNormalization apart from the product before it
             verbose=False,
         )
-    return program.model_proto
+    return program.model_proto, lost
+
+
+@contextlib.contextmanager
+def _own_gradients(torch: Any, lost: list[str]) -> Iterator[None]:
+    """Notes functions with gradients of their own, of which a trace has the forward part alone."""
+    of_class = torch.autograd.Function.__dict__["apply"]
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        said = (
+            f"the gradient of {cls.__name__} (torch.autograd.Function), whose forward part is "
+            "differentiated; write it as x + (f(x) - x).detach()"
+        )
+        if said not in lost:
+            lost.append(said)
+        return of_class.__get__(None, cls)(*args, **kwargs)
+
+    torch.autograd.Function.apply = classmethod(apply)
+    try:
+        yield
+    finally:
+        torch.autograd.Function.apply = of_class
+
+
+def _without_gradient(graph: Any) -> list[str]:
+    """Regions of no_grad, by the lines that they begin with."""
+    lost = []
+    for node in graph.graph.nodes:
+        if "wrap_with_set_grad_enabled" not in str(node.target) or node.args[0]:
+            continue
+        inside = getattr(graph, str(node.args[1].target), None)
+        nodes = inside.graph.nodes if inside is not None else ()
+        line = next((n.stack_trace for n in nodes if n.stack_trace), "").strip().splitlines()
+        where = f" ({line[-1].strip()})" if line else ""
+        lost.append(f"torch.no_grad(){where}, which gradients pass; use detach()")
+    return lost
 
 
 def _nodes(graph: Any) -> Iterator[Any]:
@@ -143,7 +252,17 @@ def _nodes(graph: Any) -> Iterator[Any]:
                 yield from _nodes(one)
 
 
-def loaded(proto: Any, inputs: Mapping[str, Input]) -> Model:
+def _is_detached(node: Any) -> bool:
+    return any(
+        entry.key == "namespace" and entry.value.endswith(_DETACH) for entry in node.metadata_props
+    )
+
+
+def loaded(
+    proto: Any, inputs: Mapping[str, Input], trained: Collection[str] | None = None
+) -> Model:
+    """The model of a file in memory. trained: names of what is a parameter in training; None: what
+    looks like one."""
     for node in _nodes(proto.graph):
         if node.op_type in _RANDOM:
             raise ValueError(
@@ -152,6 +271,8 @@ def loaded(proto: Any, inputs: Mapping[str, Input]) -> Model:
             )
         if node.op_type == "Dropout" and len(node.input) > 2:
             del node.input[2]  # training_mode
+        if node.op_type == "Identity" and _is_detached(node):
+            node.op_type, node.domain = "StopGradient", "tenon"
         kept = [entry for entry in node.metadata_props if entry.key != _STACK]
         del node.metadata_props[:]
         node.metadata_props.extend(kept)
@@ -159,7 +280,13 @@ def loaded(proto: Any, inputs: Mapping[str, Input]) -> Model:
         for dim, size in zip(port.type.tensor_type.shape.dim, one.shape):
             if isinstance(size, str):
                 dim.dim_param = size
+    if all(one.domain != "tenon" for one in proto.opset_import):
+        proto.opset_import.add(domain="tenon", version=1)
+    for one in proto.graph.initializer if trained is not None else ():
+        # Those in 16 bits are trained once they are widened, by what they look like then.
+        if one.name not in trained or one.data_type in _TRAINED_TYPES:
+            one.metadata_props.add(key="tenon.train", value=str(int(one.name in trained)))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "module.onnx"
         path.write_bytes(proto.SerializeToString())
-        return load_model(str(path))
+        return load_model(str(path)).apply("fusion.sequences")

@@ -8,6 +8,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from . import _core
 from .component import Component, full_id
 from .data import Dataset, samples
@@ -34,13 +36,21 @@ def callback(*, step: Step | None = None, epoch: Epoch | None = None) -> Compone
     if not callable(step) and not callable(epoch):
         raise TypeError("tenon.callback: expected a function as step or epoch")
 
-    def seen(record: str, native: _core.Model) -> bool | None:
-        return epoch(json.loads(record), Model(native))
+    def stepped(point: dict[str, Any]) -> Any:
+        return _answer(step(point))
+
+    def seen(record: str, native: _core.Model) -> Any:
+        return _answer(epoch(json.loads(record), Model(native)))
 
     made = Component.__new__(Component)
     made.role, made.id = _CALLBACK, "python.function"
-    made._native = _core.callback_of_functions(session(), step, epoch and seen)
+    made._native = _core.callback_of_functions(session(), step and stepped, epoch and seen)
     return made
+
+
+def _answer(given: Any) -> Any:
+    """A comparison of NumPy's numbers is a bool as well."""
+    return bool(given) if isinstance(given, np.bool_) else given
 
 
 def _joined(callbacks: Any) -> Component | None:
@@ -113,6 +123,19 @@ def _as_data(option: str, given: Any) -> Any:
     return given
 
 
+def _refuse_other_words(options: Mapping[str, Any]) -> None:
+    """Words of other libraries, and a loss that only `Step` takes."""
+    for word, known in (("batch_size", "batch"), ("lr", "rate"), ("learning_rate", "rate")):
+        if word in options:
+            raise InvalidArgument(f"tn.train: unknown option '{word}' (did you mean '{known}'?)")
+    loss = options.get("loss")
+    if callable(loss) and not isinstance(loss, Component):
+        raise InvalidArgument(
+            "tn.train: option loss: expected a component, as tn.loss.cross_entropy() makes it, or "
+            "its id, got a function; tn.Step trains with one, with several outputs or targets too"
+        )
+
+
 def train(model: Model, data: Dataset | Mapping[str, Any], **options: Any) -> Model:
     """A new model, trained on the data set, or on arrays: {"x": images, "label": labels}.
 
@@ -133,6 +156,7 @@ def train(model: Model, data: Dataset | Mapping[str, Any], **options: Any) -> Mo
     "to": 1e-4, "follow": {"value": "validation_loss", "begin": 2, "end": 0.1}}}. All
     options are those of the pass `trainer.train` (`tenon.components("pass")`).
     """
+    _refuse_other_words(options)
     options["data"] = data
     for name in ("data", "validation"):
         if name in options:

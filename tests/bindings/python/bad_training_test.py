@@ -85,3 +85,40 @@ def test_the_error_for_lists_by_name_says_how_they_become_data():
         tn.train(linear(), rows)
     rows["x"] = np.float32(rows["x"])
     assert tn.train(linear(), tn.data.arrays(**rows)).report["steps"] == 1
+
+
+def words(**options):
+    graph = tn.Graph()
+    x = graph.add_input("x", "float32", ["n", 2])
+    w = graph.add_constant(np.eye(2, dtype="f"), "w")
+    graph.add_output("y", graph.add_node("MatMul", [x, w]))
+    data = {"x": np.ones((4, 2), "f"), "label": np.zeros(4, "int64")}
+    return tn.train(graph.build(), data, **options)
+
+
+def test_words_of_other_libraries_are_recognized():
+    with pytest.raises(tn.InvalidArgument, match=r"'batch_size' \(did you mean 'batch'\?\)"):
+        words(batch_size=4)
+    with pytest.raises(tn.InvalidArgument, match="got a function; tn.Step trains with one"):
+        words(loss=lambda y, t: y.mean())
+
+
+def test_a_callback_answers_with_a_truth_value_of_numpy():
+    loss = lambda point: np.float64(point["loss"])  # noqa: E731
+    ended = words(epochs=5, callbacks=[tn.callback(step=lambda point: loss(point) > 0)])
+    assert ended.report["steps"] == 1
+    ended = words(epochs=5, callbacks=[lambda record, model: np.float64(record["loss"]) < 0])
+    assert ended.report["epochs"] == 5
+
+
+def test_a_loss_says_how_sequences_and_padding_are_trained():
+    graph = tn.Graph()
+    x = graph.add_input("x", "float32", ["n", 3, 2])
+    w = graph.add_constant(np.eye(2, dtype="f"), "w")
+    graph.add_output("y", graph.add_node("MatMul", [x, w]))
+    model, x = graph.build(), np.ones((4, 3, 2), "f")
+    labels = np.full((4, 3), -100)
+    with pytest.raises(tn.InvalidArgument, match="option axis = -1"):
+        tn.train(model, {"x": x, "label": labels})
+    with pytest.raises(tn.InvalidArgument, match="label -100 .*ignore_index"):
+        tn.train(model, {"x": x, "label": labels}, loss=tn.loss.cross_entropy(axis=-1))

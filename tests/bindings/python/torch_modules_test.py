@@ -41,6 +41,32 @@ def test_what_is_exported_is_a_model_for_inference_that_can_be_trained(tmp_path)
     assert len(set(losses)) == 3  # nothing but the mask of dropout changes
 
 
+def test_a_file_says_what_is_trained_and_what_is_detached(tmp_path):
+    proto = exported()
+    gain = onnx.numpy_helper.from_array(np.array(2, "f"), "gain")
+    proto.graph.initializer.append(gain)
+    proto.graph.node[1].output[0] = "product"
+    proto.graph.node.extend(
+        [
+            helper.make_node("Identity", ["product"], ["held"]),
+            helper.make_node("Mul", ["held", "gain"], ["y"]),
+        ]
+    )
+    cut = proto.graph.node[2].metadata_props.add()
+    cut.key, cut.value = "namespace", ": Net/detach: aten.detach.default"
+    inputs = {"x": nn.Input(("N", 4))}
+    model = torch_modules.loaded(proto, inputs, {"gain"})
+    assert list(model.parameters()) == ["gain"] and count_of("tenon:StopGradient", model) == 1
+    model.save(tmp_path / "model.onnx")
+    assert list(tn.load(tmp_path / "model.onnx").parameters()) == ["gain"]
+    both = torch_modules.loaded(proto, inputs, {"gain", "fc.weight"})
+    data = {"x": np.ones((4, 4), "f"), "label": np.arange(4) % 3}
+    assert "fc.weight" in both.parameters()
+    trained = tn.train(both, data, rate=1.0).parameters()
+    np.testing.assert_array_equal(trained["fc.weight"], both.parameters()["fc.weight"])
+    assert trained["gain"] != 2  # a scalar
+
+
 def test_numbers_of_the_program_are_not_trained(tmp_path):
     """The scale of scores, as PyTorch's exporter writes it: a Constant node of rank 1. Paddle's
     exporter writes weights as such nodes."""

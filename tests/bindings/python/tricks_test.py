@@ -209,7 +209,7 @@ def test_dropped_layers_train_alike_on_every_backend_and_after_a_stop(rows, tmp_
             raise RuntimeError("enough")
 
     with pytest.raises(RuntimeError, match="enough"):
-        more = options(rows, **drop, **kept, callbacks=[tn.callback(step=stop)])
+        more = options(rows, **drop, run=kept["run"], callbacks=[tn.callback(step=stop)])
         tn.train(classifier(), **more)
     resumed = tn.train(classifier(), **options(rows, **drop, **kept))
     for name, value in whole.constants().items():
