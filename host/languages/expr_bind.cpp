@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "tenon/cat.hpp"
+
 #include "languages/expr.hpp"
 #include "languages/expr_intrinsics.hpp"
 
@@ -71,7 +73,7 @@ class Binder {
         return fail(term,
                     "a constant of the integer type, " + std::to_string(type_.bits) +
                         (type_.domain == TN_EXPR_DOMAIN_INT ? " bits signed" : " bits unsigned"),
-                    std::to_string(value));
+                    short_text(value));
     }
     return emit(TN_EXPR_CONST, 0, 0, 0, value);
   }

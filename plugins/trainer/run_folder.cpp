@@ -86,10 +86,8 @@ Result<std::optional<RunFolder::Saved>> RunFolder::open(bool resume, const Ident
   std::optional<Saved> out;
   if (!is_kept()) return out;
   std::error_code failed;
-  if (resume && !fs::exists(path_, failed))
-    return invalid(cat("option resume: ", path_,
-                       ": expected the folder of a run to go on with, got ",
-                       "none of this name; without resume a run begins there"));
+  if (resume && !fs::exists(path_, failed))  // a script gives resume each time that it is run
+    log_line(ctx_, TN_LOG_INFO, cat("option resume: ", path_, ": no run is there yet, one begins"));
   fs::create_directories(path_, failed);
   if (failed) return invalid(cat("option run: ", path_, ": ", failed.message()));
   TN_CHECK(lock());

@@ -68,7 +68,11 @@ class Calls:
         graph = self.out("tn_graph*", self.service("graph").create, ctx)
         edited = self.out("tn_graph*", self.service("graph").create, ctx)
         blob = self.service("blob")
-        schedule = self.new("tn_schedule*", {"struct_size": 16, "revision": 1})
+        fields = dict(self.ffi.typeof("tn_schedule").fields)
+        value = self.ffi.callback(fields["value"].type, lambda *given: self.ffi.NULL)
+        self.keep.append(value)
+        size = self.ffi.sizeof("tn_schedule")
+        schedule = self.new("tn_schedule*", {"struct_size": size, "revision": 1, "value": value})
         lend = self.service("component").lend
         lent = (ctx, self.str("tenon.schedule/1"), self.str("x"), schedule, self.ffi.NULL)
         return {

@@ -28,7 +28,8 @@ TEST(Convert, NumbersBecomeFloatsAndWholeOnesWiderIntegers) {
   for (uint32_t from : all)
     for (uint32_t to : all) {
       bool is_number = !kNeither.contains(from);
-      bool expected = from == to || (is_number && (to == TN_F32 || to == TN_F64)) ||
+      bool is_real = to == TN_F32 || to == TN_F64 || to == TN_F16 || to == TN_BF16;
+      bool expected = from == to || (is_number && is_real) ||
                       (kWhole.contains(from) && (to == TN_I32 || to == TN_I64));
       EXPECT_EQ(is_convertible(from, to), expected) << from << " to " << to;
     }

@@ -377,7 +377,7 @@ def test_a_new_plugin_builds_and_passes(prefix, tmp_path, role):
 
 def test_new_refuses_wrong_names_and_roles(tmp_path):
     for words, part in (
-        (["9x", "--role", "pass"], "expected small letters"),
+        (["9x", "--role", "pass"], "expected a word of small letters"),
         (["x", "--role", "passs"], "expected one of pass, schedule"),
         (["x", "--role", "pass", "--vendor", "Acme Corp"], "--vendor: expected a word of small"),
         (["x", "--role", "pass", "--vendor", ""], "--vendor: expected a word of small"),

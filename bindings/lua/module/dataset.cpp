@@ -59,7 +59,6 @@ int part(lua_State* state) {
   Dataset& self = object_argument<Dataset>(state, 1, "data:part");
   int64_t first = integer_argument(state, 2, "data:part");
   int64_t count = integer_argument(state, 3, "data:part");
-  if (self.size() == 0) invalid("data:batch: the data set has no samples");
   if (first < 1 || count < 1) invalid("data:part: expected a first sample and a count from 1 on");
   push_object(state, self.part(static_cast<uint64_t>(first - 1), static_cast<uint64_t>(count)));
   return 1;
@@ -114,6 +113,7 @@ int batch(lua_State* state) {
   Dataset& self = object_argument<Dataset>(state, 1, "data:batch");
   int64_t first = integer_argument(state, 2, "data:batch");
   int64_t last = integer_argument(state, 3, "data:batch");
+  if (self.size() == 0) invalid("data:batch: the data set has no samples");
   if (first < 1 || last < first || static_cast<uint64_t>(last) > self.size())
     invalid(
         cat("data:batch: expected samples within 1..", self.size(), ", got ", first, "..", last));

@@ -353,7 +353,7 @@ def test_other_opsets_are_refused(opset, tenon, tmp_path):
         ),
         (
             model_of("Resize", 10, (4, 4), 1, [f32(0.5, 2)]),
-            "node node .Resize.*all up to 1 or all from 1 at opset 10, got 0.50* and 2.0*",
+            "node node .Resize.*all up to 1 or all from 1 at opset 10, got 0.5 and 2$",
         ),
         (
             model_of("Scan", 8, (1, 2), 1, [f32([1])], num_scan_inputs=1),

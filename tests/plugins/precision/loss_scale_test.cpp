@@ -126,7 +126,7 @@ TEST_F(LossScale, PresetsBeginWhereTheirsDo) {
 TEST_F(LossScale, BoundsThatCrossAreRefused) {
   build_loss();
   EXPECT_THAT(apply("precision.loss_scale_step", {{"min_scale", 8}, {"max_scale", 4}}),
-              HasSubstr("option min_scale: expected at most max_scale, 4.0"));
+              HasSubstr("option min_scale: expected at most max_scale, 4, got 8"));
 }
 
 TEST_F(LossScale, WrongOrderIsRefused) {

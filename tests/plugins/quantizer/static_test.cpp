@@ -267,7 +267,7 @@ TEST_F(Static, RefusesNanInCalibrationByValueAndSample) {
   std::string path = data_of_numbers("x", {16, 8}, numbers);
 
   EXPECT_THAT(apply("quantizer.static", {{"data", path}, {"batch", 4}}),
-              HasSubstr("calibration: value x: 1 of 32 numbers are not finite in sample 12 ("));
+              HasSubstr("value x: 1 of 32 numbers are not finite in sample 12 ("));
   EXPECT_EQ(apply("quantizer.static", {{"data", path}, {"non_finite", "ignore"}}), "");
 }
 

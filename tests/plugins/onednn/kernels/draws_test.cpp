@@ -59,7 +59,7 @@ TEST_P(Draws, AreThoseOfTheGenerator) {
 
 TEST_P(Draws, AreScaledBeforeTheyAreRounded) {
   std::vector<float> got(300);
-  draw_uniform(context_, {5, 6, -0.3, 2.7}, got.data(), 300);
+  draw_uniform(context_, {5, 6, -0.3, 2.7, 2.4F}, got.data(), 300);
   for (uint64_t i = 0; i < got.size(); ++i)
     ASSERT_EQ(got[i], number(5, 6, i, -0.3, 2.7)) << i;
 }
