@@ -26,12 +26,14 @@ bool asked_for(const Node& node, uint64_t i, bool has_bodies) {
   return value.name() != (i == 0 ? std::string(node.name()) : cat(node.name(), "_out", i));
 }
 
+void add_metadata(onnx::NodeProto& to, std::string_view key, std::string_view value) {
+  auto& entry = *to.add_metadata_props();
+  entry.set_key(std::string(key));
+  entry.set_value(std::string(value));
+}
+
 void node_notes(const Node& node, bool keeps_metadata, onnx::NodeProto& to) {
-  auto meta = [&](std::string_view key, std::string_view value) {
-    auto& entry = *to.add_metadata_props();
-    entry.set_key(std::string(key));
-    entry.set_value(std::string(value));
-  };
+  auto meta = [&](std::string_view key, std::string_view value) { add_metadata(to, key, value); };
   if (!node.scope().empty()) meta(kMetadataScope, node.scope());
   if (!keeps_metadata) return;
   for (uint64_t i = 0, n = services.graph->note_count(node.graph, node.id); i < n; ++i) {
@@ -47,7 +49,7 @@ void node_notes(const Node& node, bool keeps_metadata, onnx::NodeProto& to) {
 
 bool is_plain_copy(const Node& node) {
   const std::string_view type = node.type();
-  return node.domain() == "tenon" && (type == "StopGradient" || type == "Barrier");
+  return node.domain() == "tenon" && (type == kStopGradient || type == "Barrier");
 }
 
 Status Exporter::node(Node from, ScopeNames& names, onnx::NodeProto& to) {
@@ -56,6 +58,7 @@ Status Exporter::node(Node from, ScopeNames& names, onnx::NodeProto& to) {
     to.set_op_type("Identity");
     to.add_input(names.of(from.input(0)));
     to.add_output(names.of(from.output()));
+    if (from.type() == kStopGradient) add_metadata(to, kMetadataIdentity, kStopGradient);
     node_notes(from, keeps_metadata, to);
     return {};
   }

@@ -41,11 +41,19 @@ bool is_onnx(const onnx::NodeProto& node) {
          (domain == "com.microsoft" && (type == "QuantizeLinear" || type == "DequantizeLinear"));
 }
 
+bool stops_gradient(const onnx::NodeProto& node) {
+  return node.op_type() == "Identity" &&
+         std::any_of(node.metadata_props().begin(), node.metadata_props().end(),
+                     [](const auto& entry) {
+                       return entry.key() == kMetadataIdentity && entry.value() == kStopGradient;
+                     });
+}
+
 Status notes(const EditView& edit, Node added, const onnx::NodeProto& from) {
   if (!from.doc_string().empty())
     TN_CHECK(edit.set_note(added.id, kNoteDoc, any_text(from.doc_string())));
   for (const auto& entry : from.metadata_props())
-    if (entry.key() != kMetadataScope)
+    if (entry.key() != kMetadataScope && entry.key() != kMetadataIdentity)
       TN_CHECK(edit.set_note(added.id, cat(kNoteMetadata, entry.key()), any_text(entry.value())));
   return {};
 }
@@ -104,6 +112,10 @@ Result<Draft> Importer::draft(const onnx::NodeProto& from, const Frame& frame) c
   out.scope = frame.scope;
   for (const auto& entry : from.metadata_props())
     if (entry.key() == kMetadataScope) out.scope = entry.value();
+  if (stops_gradient(from)) {
+    out.domain = "tenon";
+    out.type = kStopGradient;
+  }
   for (int i = 0; i < from.input_size(); ++i) {
     if (from.input(i).empty()) {
       out.inputs.emplace_back();

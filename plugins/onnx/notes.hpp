@@ -21,10 +21,14 @@ inline constexpr std::string_view kNoteTrain = "train";  // of a constant: wheth
 // + domain, not ONNX's own: which version of its operators the graph means (tenon/role/op.h).
 inline constexpr std::string_view kNoteOpset = "opset.";
 
+inline constexpr std::string_view kStopGradient = "StopGradient";  // of Tenon's domain
+
 inline constexpr std::string_view kOurProducer = "tenon";  // where no note names another
 
 // Keys of metadata_props, for what ONNX has no place for.
-inline constexpr std::string_view kMetadataScope = "tenon.scope";   // of a node
+inline constexpr std::string_view kMetadataScope = "tenon.scope";  // of a node
+// Of an Identity: the operator of Tenon's domain that it is to Tenon, StopGradient.
+inline constexpr std::string_view kMetadataIdentity = "tenon.identity";
 inline constexpr std::string_view kMetadataTrain = "tenon.train";   // of an initializer: 1 or 0
 inline constexpr std::string_view kMetadataState = "tenon.state.";  // + input: the paired output
 

@@ -137,3 +137,18 @@ def test_files_may_leave_out_what_nobody_reads(names, tmp_path):
     onnx.save(model_of([node], [info("x", [4])], [made], [k]), path)
     wanted = [2.0, 1.25] if names[0] else [2, 1]
     assert list(tn.load(path).compile()(X)[0]) == wanted
+
+
+def test_what_stops_a_gradient_stops_it_in_a_model_that_is_read_again(tmp_path):
+    weights = np.array([2.0, 3.0], "f")
+    graph = tn.Graph()
+    x, w = graph.add_input("x", "float32", [2]), graph.add_constant(weights, "w")
+    scaled = graph.add_node("Mul", [x, w])
+    stopped = graph.add_node("StopGradient", [scaled], domain="tenon")
+    graph.add_output("y", graph.add_node("Mul", [scaled, stopped]))
+    graph.build().save(tmp_path / "m.onnx")
+    assert {node.domain for node in onnx.load(tmp_path / "m.onnx").graph.node} == {""}
+    model = tn.load(str(tmp_path / "m.onnx"))
+    x = np.array([1.0, -2.0], "f")
+    slope = tn.grad(lambda p: model(x, parameters=p).sum())({"w": weights})["w"]
+    np.testing.assert_allclose(slope, weights * x * x)  # twice as much without
