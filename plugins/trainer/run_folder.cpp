@@ -11,6 +11,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "tenon/sdk/run.hpp"
+
 namespace tenon::trainer {
 namespace {
 
