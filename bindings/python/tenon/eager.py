@@ -6,6 +6,7 @@ outside may have changed; graphs that come out the same are compiled once, too."
 from __future__ import annotations
 
 import functools
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,7 @@ from .trace import Trace, Value, as_value, tracing
 
 _KEPT = 256
 _compiled: OrderedDict[Any, Any] = OrderedDict()
+_lock = threading.Lock()  # of _compiled: functions are called from any thread
 
 
 def is_array(x: Any) -> bool:
@@ -35,11 +37,15 @@ def _identity(leaf: Any) -> Any:
     return (type(leaf), repr(leaf)) if isinstance(leaf, _VALUES) else id(leaf)
 
 
-def _remember(key: Any, made: Any) -> Any:
-    _compiled[key] = made
-    if len(_compiled) > _KEPT:
-        _compiled.popitem(last=False)
-    return made
+def _kept(key: Any, make: Callable[[], Any]) -> Any:
+    """What was made for the key: by this call, if no earlier one has. The latest are kept."""
+    with _lock:
+        if key not in _compiled:
+            _compiled[key] = make()
+        if len(_compiled) > _KEPT:
+            _compiled.popitem(last=False)
+        _compiled.move_to_end(key)
+        return _compiled[key]
 
 
 def _run(function: Callable[..., Any], args: tuple, named: dict[str, Any]) -> Any:
@@ -48,29 +54,25 @@ def _run(function: Callable[..., Any], args: tuple, named: dict[str, Any]) -> An
     rest = [None if is_array(leaf) else (leaf,) for leaf in leaves]
     fixed = tuple(None if one is None else _identity(one[0]) for one in rest)
     key = (function, repr(structure), fixed)
-    made = _compiled.get(key)
-    if made is None:
 
-        def call(*given: Any) -> Any:
-            arrays = iter(given)
-            filled = [next(arrays) if fixed is None else fixed[0] for fixed in rest]
-            args, named = tree.unflatten(structure, iter(filled))
-            return function(*args, **named)
+    def call(*given: Any) -> Any:
+        arrays = iter(given)
+        filled = [next(arrays) if fixed is None else fixed[0] for fixed in rest]
+        args, named = tree.unflatten(structure, iter(filled))
+        return function(*args, **named)
 
-        made = _remember(key, Dispatched(call, call))
-    _compiled.move_to_end(key)
-    return made(*arrays)
+    return _kept(key, lambda: Dispatched(call, call))(*arrays)
 
 
 def plan_of(model: _core.Model) -> _core.Plan:
     """The plan of a graph, kept by its text, which has the hashes of large constants."""
     text = model.text(False)
+
+    def make() -> _core.Plan:
+        return _core.Plan(model, plan_options(None, None, None, {}), [])
+
     # A constant in the memory of a device has no hash, only the word `elsewhere`.
-    plan = None if " elsewhere" in text else _compiled.get(text)
-    if plan is None:
-        plan = _remember(text, _core.Plan(model, plan_options(None, None, None, {}), []))
-    _compiled.move_to_end(text)
-    return plan
+    return make() if " elsewhere" in text else _kept(text, make)
 
 
 def _run_anew(function: Callable[..., Any], args: tuple, named: dict[str, Any]) -> Any:
