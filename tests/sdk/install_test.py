@@ -114,7 +114,16 @@ def test_a_program_links_and_runs_what_is_installed(tmp_path):
         "find_package(Tenon REQUIRED)\nadd_executable(embedder main.c)\n"
         "target_link_libraries(embedder PRIVATE tenon::tenon)\n"
     )
-    run("cmake", "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run(
+        "cmake",
+        "-G",
+        "Ninja",
+        "-S",
+        source,
+        "-B",
+        source / "build",
+        f"-DCMAKE_PREFIX_PATH={prefix}",
+    )
     run("cmake", "--build", source / "build")
     clean = {k: v for k, v in os.environ.items() if not k.startswith("TENON_")}
     program, command = source / "build/embedder", prefix / "bin/tenon"
