@@ -86,7 +86,7 @@ inline Result<Scored> scored(Tensors out,
     return invalid(cat("option axis: expected an axis of output ", shape_text(shape_of(*given)),
                        ", got ", *axis));
   std::optional<int64_t> at =
-      axis ? (*axis < 0 ? *axis + rank : *axis) : class_axis(*given, *truth);
+      axis ? positive_axis(*axis, static_cast<size_t>(rank)) : class_axis(*given, *truth);
   const bool each = !at && are_alike(*given, *truth);
   if (!at && !each && rank > 0) at = rank - 1;
   of.classes = at ? static_cast<size_t>(given->shape[*at]) : 1;

@@ -26,22 +26,16 @@ bool asked_for(const Node& node, uint64_t i, bool has_bodies) {
   return value.name() != (i == 0 ? std::string(node.name()) : cat(node.name(), "_out", i));
 }
 
-void add_metadata(onnx::NodeProto& to, std::string_view key, std::string_view value) {
-  auto& entry = *to.add_metadata_props();
-  entry.set_key(std::string(key));
-  entry.set_value(std::string(value));
-}
-
 void node_notes(const Node& node, bool keeps_metadata, onnx::NodeProto& to) {
-  auto meta = [&](std::string_view key, std::string_view value) { add_metadata(to, key, value); };
-  if (!node.scope().empty()) meta(kMetadataScope, node.scope());
+  if (!node.scope().empty()) add_metadata(to, kMetadataScope, node.scope());
   if (!keeps_metadata) return;
   for (uint64_t i = 0, n = services.graph->note_count(node.graph, node.id); i < n; ++i) {
     std::string_view key = view(services.graph->note_key(node.graph, node.id, i));
     tn_any any{};
     Status ignored(services.graph->note(node.graph, node.id, str(key), &any));
     if (key == kNoteDoc) to.set_doc_string(std::string(text_of(any)));
-    if (key.rfind(kNoteMetadata, 0) == 0) meta(key.substr(kNoteMetadata.size()), text_of(any));
+    if (key.rfind(kNoteMetadata, 0) == 0)
+      add_metadata(to, key.substr(kNoteMetadata.size()), text_of(any));
   }
 }
 

@@ -141,9 +141,7 @@ Status Exporter::constants(Graph from,
     auto note_train = [&](onnx::TensorProto& header) {
       tn_any train = value.note(kNoteTrain);
       if (literal || train.tag == TN_ANY_NONE) return;
-      auto& entry = *header.add_metadata_props();
-      entry.set_key(std::string(kMetadataTrain));
-      entry.set_value(int_of(train, 0) != 0 ? "1" : "0");
+      add_metadata(header, kMetadataTrain, int_of(train, 0) != 0 ? "1" : "0");
     };
     if (into && !literal) {
       Weight& weight = into->emplace_back();
@@ -181,18 +179,14 @@ void Exporter::notes(Graph from) {
     Status ignored(services.graph->note(from.raw, 0, str(key), &any));
     if (key == kNoteModelVersion) model.set_model_version(int_of(any, 0));
     if (key.rfind(kNoteMetadata, 0) != 0) continue;
-    auto& entry = *model.add_metadata_props();
-    entry.set_key(key.substr(kNoteMetadata.size()));
-    entry.set_value(std::string(text_of(any)));
+    add_metadata(model, key.substr(kNoteMetadata.size()), text_of(any));
   }
   std::vector<Value> ins = from.list(TN_LIST_STATES, 0), outs = from.list(TN_LIST_STATES, 1);
   std::vector<Value> outputs = from.outputs();
   for (size_t i = 0; i < ins.size(); ++i) {
     for (size_t o = 0; o < outputs.size(); ++o) {
       if (!(outputs[o] == outs[i])) continue;
-      auto& entry = *model.add_metadata_props();
-      entry.set_key(cat(kMetadataState, ins[i].name()));
-      entry.set_value(std::string(from.output_name(o)));
+      add_metadata(model, cat(kMetadataState, ins[i].name()), from.output_name(o));
       break;
     }
   }

@@ -43,6 +43,14 @@ class Exporter {
   void notes(Graph from);
 };
 
+// Of a model, a node or a tensor.
+template <class Proto>
+void add_metadata(Proto& to, std::string_view key, std::string_view value) {
+  auto& entry = *to.add_metadata_props();
+  entry.set_key(std::string(key));
+  entry.set_value(std::string(value));
+}
+
 // What says something to gradients and schedules alone: in a file it is its first input.
 bool is_plain_copy(const Node& node);
 Status write_header(const Tensor& tensor, std::string_view name, onnx::TensorProto& to);

@@ -57,8 +57,7 @@ Status part_lookups(EditView edit) {
         std::ranges::all_of(inputs, [&](Value v) { return !v || v.is_constant(); });
     if (!is_stored || indices.is_constant()) continue;
     const Type data = inputs[0].type();
-    int64_t axis = node.attr_int("gather_axis");
-    if (axis < 0) axis += static_cast<int64_t>(data.rank());
+    const int64_t axis = positive_axis(node.attr_int("gather_axis"), data.rank());
     if (axis < 0 || static_cast<size_t>(axis) >= data.rank()) continue;
     std::vector<int64_t> all(static_cast<size_t>(data.dims[static_cast<size_t>(axis)]));
     std::iota(all.begin(), all.end(), 0);

@@ -18,8 +18,7 @@ std::optional<int64_t> axis_of(Node node) {
   const Type& type = node.input(0).type();
   if (!type.ranked) return std::nullopt;
   const auto rank = static_cast<int64_t>(type.rank());
-  int64_t axis = node.attr_int("axis", 0);
-  if (axis < 0) axis += rank;
+  const int64_t axis = positive_axis(node.attr_int("axis", 0), type.rank());
   return axis >= 0 && axis < rank ? std::optional(axis) : std::nullopt;
 }
 

@@ -290,21 +290,26 @@ void Lowering::add_primitive_step(Step step,
   add_step(std::move(step));
 }
 
+static void add_described(Lowering& lowering,
+                          std::string name,
+                          const dnnl::reorder::primitive_desc& pd,
+                          Place from,
+                          Place to) {
+  lowering.add_primitive<dnnl::reorder>(
+      std::move(name), pd, {{DNNL_ARG_FROM, from, pd.src_desc()}, {DNNL_ARG_TO, to, pd.dst_desc()}},
+      0);
+}
+
 void Lowering::add_reorder(std::string name,
                            Place from,
                            const dnnl::memory::desc& src,
                            Place to,
                            const dnnl::memory::desc& dst) {
-  const dnnl::reorder::primitive_desc pd(engine(), src, engine(), dst, new_attr());
-  add_primitive<dnnl::reorder>(std::move(name), pd,
-                               {{DNNL_ARG_FROM, from, src}, {DNNL_ARG_TO, to, dst}}, 0);
+  add_described(*this, std::move(name), {engine(), src, engine(), dst, new_attr()}, from, to);
 }
 
 // By oneDNN's code for any layouts, which moves one element after the other.
-static bool is_plain_reorder(const dnnl::engine& engine,
-                             const dnnl::memory::desc& src,
-                             const dnnl::memory::desc& dst) {
-  const dnnl::reorder::primitive_desc pd(engine, src, engine, dst, new_attr());
+static bool is_plain_reorder(const dnnl::reorder::primitive_desc& pd) {
   const std::string_view kernel = pd.impl_info_str();
   return kernel.starts_with("simple") || kernel.starts_with("ref");
 }
@@ -326,11 +331,10 @@ void Lowering::add_copy(const std::string& name, const View& from, const View& t
     return;
   }
   if (known && moves_only && !repeats && from.count() > 0) {
-    const dnnl::memory::desc src = descriptor(from);
-    const dnnl::memory::desc dst = descriptor(to);
-    if (may_copy && is_plain_reorder(engine(), src, dst))
-      return add_step(strided_copy(name, from, to));
-    return add_reorder(name, place_of(from), src, place_of(to), dst);
+    const dnnl::reorder::primitive_desc pd(engine(), descriptor(from), engine(), descriptor(to),
+                                           new_attr());
+    if (may_copy && is_plain_reorder(pd)) return add_step(strided_copy(name, from, to));
+    return add_described(*this, name, pd, place_of(from), place_of(to));
   }
   if (from.channels != nullptr)
     throw CompileError(name + ": per-channel data that is not constant");
