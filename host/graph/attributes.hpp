@@ -21,6 +21,10 @@ const tn_graph* graph_in(const tn_any& value);  // NULL unless it is a body
 struct NamedAny {
   std::string name;
   AnyRef value;
+
+  bool operator==(const NamedAny& other) const {
+    return name == other.name && *value == *other.value;
+  }
 };
 // Sorted by name, so that equal graphs print equal text.
 using NamedAnys = std::vector<NamedAny>;

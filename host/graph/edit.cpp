@@ -180,7 +180,7 @@ Result<tn_value_id> tn_edit::add_constant(std::string_view name, tn_tensor* tens
   if (!tensor) return invalid(cat("add_constant ", name, ": expected a tensor, got null"));
   Result<Ref<tn_tensor>> dense = dense_tensor(tensor);  // who reads a graph relies on it
   if (!dense) return dense.status().in(cat("add_constant ", name));
-  tn_value_id* same = name.empty() && shares_integers_ ? integers_like(*tensor) : nullptr;
+  tn_value_id* same = name.empty() && shares_ ? constant_like(*tensor) : nullptr;
   if (same && *same) return *same;
   Value value;
   auto shape = tensor->shape();
@@ -194,16 +194,16 @@ Result<tn_value_id> tn_edit::add_constant(std::string_view name, tn_tensor* tens
   return id;
 }
 
-// Where the constant of these few integers stands; NULL: of others.
-tn_value_id* tn_edit::integers_like(const tn_tensor& tensor) {
-  constexpr uint64_t kMostBytes = 64;
-  const bool is_short = tensor.dtype() == TN_I64 && tensor.bytes <= kMostBytes && tensor.dense;
-  if (!is_short || tensor.dl.device.device_type != kDLCPU) return nullptr;
-  std::vector<int64_t> key(tensor.shape().begin(), tensor.shape().end());
-  const auto* numbers = reinterpret_cast<const int64_t*>(tensor.data());
-  key.push_back(-1);
-  key.insert(key.end(), numbers, numbers + tensor.bytes / sizeof *numbers);
-  return &integers_[key];
+// Where the constant of these numbers stands; NULL: of too many.
+tn_value_id* tn_edit::constant_like(const tn_tensor& tensor) {
+  constexpr uint64_t kMostBytes = 16 << 10;
+  const bool is_small = tensor.bytes <= kMostBytes && tensor.dense;
+  if (!is_small || tensor.dl.device.device_type != kDLCPU) return nullptr;
+  std::string key = cat(tensor.dtype(), ' ');
+  for (int64_t dim : tensor.shape())
+    key += cat(dim, ' ');
+  key.append(reinterpret_cast<const char*>(tensor.data()), tensor.bytes);
+  return &small_constants_[key];
 }
 
 Status tn_edit::set_node_name(tn_node_id id, std::string_view name) {

@@ -3,9 +3,9 @@
 // One transaction on a graph: works on a copy of its tables. What others may have borrowed while
 // the edit goes on is kept in `retired` until its end.
 
-#include <map>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "tenon/host/graph_edit.h"
@@ -53,9 +53,12 @@ struct tn_edit : tenon::host::Handle<tn_edit> {
   Status remove_output(uint64_t i);
   Status pair_state(tn_value_id input, tn_value_id output);
   Result<tn_value_id> add_constant(std::string_view name, tn_tensor* tensor);
-  // From now on short lists of integers without a name are one constant where they are the same, as
-  // the axes and starts that the pieces of many nodes state. For edits that give none a name later.
-  void share_integers() { shares_integers_ = true; }
+  // From now on small constants without a name are one where they are the same, and new nodes that
+  // compute the same are one: axes, positions and masks that the pieces of many nodes each state
+  // for themselves. For edits that give none a name later.
+  void share() { shares_ = true; }
+  // Nodes that were asked for since, in order; some perhaps more than once.
+  const std::vector<tn_node_id>& asked_for() const { return asked_for_; }
   Status set_node_name(tn_node_id id, std::string_view name);
   Status set_value_name(tn_value_id id, std::string_view name);
   Status set_note(uint64_t id, std::string_view key, const tn_any& value);
@@ -111,6 +114,7 @@ struct tn_edit : tenon::host::Handle<tn_edit> {
   void remove_use(tn_value_id id, tn_node_id node, uint32_t input);
   void undo_nodes(size_t n_kept);  // erases the newest nodes
   Status check_inputs(const tenon::host::NodeSpec& spec) const;
+  tn_node_id added_like(const tenon::host::NodeSpec& spec) const;
 
   std::vector<const tenon::host::Type*> types_of(const tenon::host::Node& node) const;
   Result<std::vector<TypeRef>> infer_types(tn_node_id id);
@@ -124,7 +128,7 @@ struct tn_edit : tenon::host::Handle<tn_edit> {
   Status sort();
   Status infer_touched();
   Status drop_unused();
-  tn_value_id* integers_like(const tn_tensor& tensor);
+  tn_value_id* constant_like(const tn_tensor& tensor);
   Result<tn_value_id> copy_value(const tn_graph& from, tn_value_id theirs, ValueMap& map);
   Result<std::vector<tn_value_id>> expand(tn_node_id id);
 
@@ -135,8 +139,10 @@ struct tn_edit : tenon::host::Handle<tn_edit> {
   std::vector<uint8_t> touched_;  // by node slot
   std::vector<tn_value_id> orphans_;
   std::unordered_map<std::string, uint64_t> suffixes_;  // by base name: where to look on
-  bool shares_integers_ = false;
-  std::map<std::vector<int64_t>, tn_value_id> integers_;
+  bool shares_ = false;
+  std::vector<tn_node_id> asked_for_;
+  std::unordered_set<tn_node_id> shared_;
+  std::unordered_map<std::string, tn_value_id> small_constants_;
   tenon::host::Text scope_;
   tn_node_id inferring_ = 0;
   std::vector<TypeRef> pending_;    // what the shape column of `inferring_` has set

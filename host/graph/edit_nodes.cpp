@@ -29,8 +29,25 @@ Status tn_edit::check_inputs(const NodeSpec& spec) const {
   return {};
 }
 
+// The node since share() that computes what this one would; 0: none.
+tn_node_id tn_edit::added_like(const NodeSpec& spec) const {
+  const Value* first = spec.inputs.empty() ? nullptr : tables_->values.find(spec.inputs[0]);
+  if (!first) return 0;
+  const OpRow* row = ctx()->session->ops->find(*tables_, spec.domain, spec.type);
+  if (!row || row->op.traits & (TN_OP_RANDOM | TN_OP_STATEFUL | TN_OP_CONTROL)) return 0;
+  for (const Use& use : first->uses) {
+    const Node& node = *tables_->nodes.find(use.node);
+    if (use.input == 0 && shared_.contains(use.node) && node.type == spec.type &&
+        node.domain == spec.domain && node.inputs == spec.inputs &&
+        node.outputs.size() == spec.outputs.size() && std::ranges::equal(node.attrs, spec.attrs))
+      return use.node;
+  }
+  return 0;
+}
+
 Result<tn_node_id> tn_edit::add_node(const NodeSpec& spec) {
   TN_CHECK(check_inputs(spec));
+  if (tn_node_id same = shares_ ? added_like(spec) : 0) return asked_for_.emplace_back(same);
   Node node;
   node.domain = spec.domain;
   node.type = spec.type;
@@ -59,6 +76,7 @@ Result<tn_node_id> tn_edit::add_node(const NodeSpec& spec) {
     undo_nodes(tables_->order.size() - 1);
     return refused;
   }
+  if (shares_) shared_.insert(asked_for_.emplace_back(id));
   return id;
 }
 

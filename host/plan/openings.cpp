@@ -2,7 +2,7 @@
 #include "plan/openings.hpp"
 
 #include <algorithm>
-#include <unordered_set>
+#include <span>
 
 #include "graph/edit.hpp"
 #include "graph/op_table.hpp"
@@ -17,16 +17,13 @@ using Pieces = decltype(OpenedGraph::pieces);
 // Each of the nodes by its pieces, in a try: nodes that cannot be taken apart stay.
 Result<Pieces> take_nodes_apart(tn_graph* graph, const std::vector<tn_node_id>& nodes) {
   TN_TRY(edit, begin_edit(graph));
-  edit->share_integers();
-  const std::vector<tn_node_id>& order = edit->tables().order;
-  std::unordered_set<tn_node_id> known(order.begin(), order.end());
+  edit->share();
   Pieces out;
   for (tn_node_id node : nodes) {
+    const size_t n_before = edit->asked_for().size();
     if (!edit->decompose(node).ok()) continue;
-    auto first = order.end();  // new nodes stand behind all that were there
-    while (first != order.begin() && known.insert(*(first - 1)).second)
-      --first;
-    out[node].assign(first, order.end());
+    for (tn_node_id piece : std::span(edit->asked_for()).subspan(n_before))
+      if (edit->tables().nodes.find(piece)) out[node].push_back(piece);
   }
   TN_CHECK(edit->commit());
   return out;
@@ -54,6 +51,7 @@ class Trial {
       for (tn_node_id piece : pieces)
         if (!runs(node, piece, after) && is_composite(after.graph, piece)) out.push_back(piece);
     std::ranges::sort(out);
+    out.erase(std::unique(out.begin(), out.end()), out.end());  // nodes may share a piece
     return out;
   }
 

@@ -35,6 +35,11 @@ class Any {
   // Borrowed; valid as long as this object is neither moved nor changed.
   tn_any get() const;
   uint32_t tag() const { return value_.tag; }
+  // The same number, text or list, or the same object.
+  bool operator==(const Any& other) const {
+    return tag() == other.tag() && value_.len == other.value_.len &&
+           value_.v.u == other.value_.v.u && storage_ == other.storage_;
+  }
 
  private:
   using Storage = std::variant<std::monostate,

@@ -46,7 +46,8 @@ Heads heads_of(Node node) {
   const int64_t n = node.input(kKey) ? query : query + 2 * key;  // as many lie in one row
   return {query, key, quotient({width}, {Dim(n)})};
 }
-// How many keys there are with this call's: known where it is computed from shapes.
+// How many keys there are with this call's: known where it is computed from shapes. Where it is an
+// input, the cache is taken to have room for them.
 Dim total_of(Node node) {
   if (!node.input(kPastKey)) {
     Type key = node.input(node.input(kKey) ? kKey : kQuery).type();
@@ -108,6 +109,7 @@ class Decomposer {
       TN_CHECK(b_.status());
       q = parts.output(0), k = parts.output(1), v = parts.output(2);
     }
+    if (!is_aligned_) place();
     q = by_heads(q, heads_, kQueryNorm);
     k = by_heads(k, shared_, kKeyNorm);
     v = by_heads(v, shared_, kValue);
@@ -124,26 +126,37 @@ class Decomposer {
     Type q = b_.ranked(node_.input(kQuery), node_.type());
     TN_CHECK(b_.status());
     Heads each = heads_of(node_);
-    Dim total = total_of(node_), batch = dims_of(q)[0], length = dims_of(q)[1], room(0);
+    Dim total = total_of(node_), length = dims_of(q)[1], room(0);
     if (node_.input(kPastKey)) {
       room = dims_of(b_.ranked(node_.input(kPastKey), node_.type()))[2];
       TN_CHECK(b_.status());
     }
-    for (const Dim& dim : {each.size, total, length, room})
-      if (!dim.known())
-        return unsupported(
-            "decomposed only where the sizes are known and total_sequence_length is "
-            "computed from shapes");
+    for (const Dim& dim : {each.size, length, room})
+      if (!dim.known()) return unsupported("decomposed only where the sizes are known");
     heads_ = *each.query.value, shared_ = *each.key.value, size_ = *each.size.value;
-    length_ = *length.value, total_ = *total.value, room_ = *room.value;
-    past_ = total_ - length_;
-    is_ragged_ = !batch.is(1) && room_ > 0;
-    if (is_ragged_ && length_ != 1)
-      return unsupported("several sequences with a past: expected one new row for each");
-    if (past_ < 0 || (past_ > room_ && node_.input(kPastKey)))
+    length_ = *length.value, room_ = *room.value;
+    total_ = total.known() ? *total.value : room_ < length_ ? room_ + length_ : room_;
+    if (total_ < length_ || total_ > room_ + length_)
       return invalid(cat("total_sequence_length: expected ", length_, " to ", length_ + room_,
                          ", got ", total_));
+    // ONNX Runtime counts the past by seqlens_k, save in a call that begins a text.
+    const bool is_first = room_ == 0 || (total.known() && total_ == length_);
+    is_aligned_ = is_first || has_full_lengths();
+    past_ = total_ - length_;
     return {};
+  }
+  // Whether each sequence is known to have all of the keys.
+  bool has_full_lengths() const {
+    std::optional<Dims> last = contents(node_.input(kLengths));
+    return last && std::all_of(last->begin(), last->end(),
+                               [&](const Dim& dim) { return dim.is(total_ - 1); });
+  }
+  // Where the new rows stand among the keys, which is known at run time: [b, s].
+  void place() {
+    std::vector<int64_t> steps(static_cast<size_t>(length_));
+    std::iota(steps.begin(), steps.end(), 1 - length_);
+    Value last = b_.reshape(b_.cast(node_.input(kLengths), TN_I64), {-1, 1});
+    at_ = length_ == 1 ? last : b_.add(last, b_.reshape(b_.ints(steps), {1, length_}));
   }
   // [b, s, heads*d] as [b, heads, s, d], normalized and with its positions where the node says so.
   Value by_heads(Value x, int64_t heads, uint64_t weight) {
@@ -154,13 +167,10 @@ class Decomposer {
                 {{"axis", -1}, {"epsilon", node_.attr_float("qk_norm_epsilon", 1e-6)}});
     y = b_.transpose(y, {0, 2, 1, 3});
     if (!is_query_or_key || node_.attr_int("do_rotary") == 0) return y;
-    Value at = node_.input(kPositions);
-    if (!at && is_ragged_) {
-      at = b_.cast(b_.reshape(node_.input(kLengths), {-1, 1}), TN_I64);
-    } else if (!at) {
+    Value at = node_.input(kPositions) ? node_.input(kPositions) : at_;
+    if (!at) {
       std::vector<int64_t> row(static_cast<size_t>(length_));
-      for (int64_t i = 0; i < length_; ++i)
-        row[static_cast<size_t>(i)] = past_ + i;
+      std::iota(row.begin(), row.end(), past_);
       Value ids = b_.reshape(b_.ints(row), {1, length_});
       Value batch = fused::dim_of(b_, x, 0);
       at = b_.op("Expand", {ids, b_.op("Concat", {batch, b_.ints({length_})}, {{"axis", 0}})});
@@ -168,31 +178,24 @@ class Decomposer {
     return b_.op("RotaryEmbedding", {y, node_.input(kCosines), node_.input(kSines), at},
                  {{"interleaved", node_.attr_int("rotary_interleaved")}});
   }
-  Value rows(Value x, int64_t from, int64_t to) {
-    return b_.op("Slice", {x, b_.ints({from}), b_.ints({to}), b_.ints({2})});
+  Value rows(Value x, int64_t from, int64_t to, int64_t axis = 2) {
+    return b_.op("Slice", {x, b_.ints({from}), b_.ints({to}), b_.ints({axis})});
   }
   // The cache with the new rows in their places; it keeps its room where that is longer.
   Value stored(Value x, uint64_t past) {
     if (room_ == 0) return x;
     Value cache = node_.input(past);
-    if (is_ragged_) {
+    if (!is_aligned_) {
       const int64_t missing = std::max<int64_t>(total_ - room_, 0);
       if (missing > 0) cache = b_.op("Pad", {cache, b_.ints({0, 0, 0, 0, 0, 0, missing, 0})});
-      Value is_new = b_.op("Equal", {counted(std::max(total_, room_), {1, 1, -1, 1}), lengths()});
-      return b_.op("Where", {is_new, x, cache});
+      Value first = b_.reshape(rows(at_, 0, 1, 1), {-1});
+      return b_.op("TensorScatter", {cache, x, first}, {{"axis", 2}});
     }
     std::vector<Value> parts;
     if (past_ > 0) parts.push_back(past_ < room_ ? rows(cache, 0, past_) : cache);
     parts.push_back(x);
     if (total_ < room_) parts.push_back(rows(cache, total_, room_));
     return parts.size() == 1 ? x : b_.op("Concat", parts, {{"axis", 2}});
-  }
-  // Where several sequences have pasts of their own: how long each is, and 0 ... n-1 beside it.
-  Value lengths() { return b_.reshape(node_.input(kLengths), {-1, 1, 1, 1}); }
-  Value counted(int64_t n, const std::vector<int64_t>& dims) {
-    std::vector<int32_t> numbers(static_cast<size_t>(n));
-    std::iota(numbers.begin(), numbers.end(), 0);
-    return b_.reshape(b_.take(b_.edit().constant<int32_t>(TN_I32, {n}, numbers)), dims);
   }
   Value filled(Value cache) { return total_ < room_ ? rows(cache, 0, total_) : cache; }
 
@@ -211,11 +214,11 @@ class Decomposer {
     return b_.op("Reshape", {b_.transpose(y, {0, 2, 1, 3}), b_.ints({0, 0, -1})});
   }
   // What hides keys behind a query and keys out of its window: added to the scores [s, t], or
-  // [b, 1, 1, t] where sequences have pasts of their own.
+  // [b, 1, s, t] where the rows' places are known at run time.
   Value hidden() {
     const bool is_causal = node_.attr_int("causal", 1) != 0;
     const int64_t window = node_.attr_int("local_window_size", -1);
-    if (is_ragged_) return hidden_by_lengths(window);
+    if (!is_aligned_) return hidden_by_places(is_causal, window);
     if (!is_causal || (length_ == 1 && window < 0)) return {};
     std::vector<float> added;
     for (int64_t i = 0; i < length_ * total_; ++i) {
@@ -227,13 +230,16 @@ class Decomposer {
     return b_.cast(mask, node_.input(kQuery).dtype());
   }
 
-  Value hidden_by_lengths(int64_t window) {
-    Value at = counted(total_, {1, 1, 1, -1});
-    Value is_hidden = b_.op("Greater", {at, lengths()});
+  Value hidden_by_places(bool is_causal, int64_t window) {
+    std::vector<int64_t> numbers(static_cast<size_t>(total_));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    Value key = b_.reshape(b_.ints(numbers), {1, 1, 1, -1});
+    Value own = b_.reshape(at_, {-1, 1, length_, 1});
+    Value last = is_causal ? own : rows(own, length_ - 1, length_);
+    Value is_hidden = b_.op("Greater", {key, last});
     if (window >= 0) {
-      Value first =
-          b_.sub(lengths(), b_.cast(b_.number(static_cast<double>(window), TN_I64), TN_I32));
-      is_hidden = b_.op("Or", {is_hidden, b_.op("LessOrEqual", {at, first})});
+      Value first = b_.sub(own, b_.number(static_cast<double>(window), TN_I64));
+      is_hidden = b_.op("Or", {is_hidden, b_.op("LessOrEqual", {key, first})});
     }
     const uint32_t dtype = node_.input(kQuery).dtype();
     return b_.op("Where", {is_hidden, b_.number(attention::kMinusInf, dtype), b_.number(0, dtype)});
@@ -244,7 +250,8 @@ class Decomposer {
   int64_t heads_ = 0, shared_ = 0, size_ = 0;  // of queries, of keys, width of one
   int64_t length_ = 0, past_ = 0, total_ = 0;  // rows of this call, in the cache before, and both
   int64_t room_ = 0;                           // rows that the cache has room for
-  bool is_ragged_ = false;                     // several sequences, whose pasts may differ
+  bool is_aligned_ = false;  // the new rows are known to be the last ones of all keys
+  Value at_;                 // where they stand, if not: [b, s]
 };
 Result<std::vector<Value>> group_decompose(EditView edit, Node node) {
   Builder b(edit);

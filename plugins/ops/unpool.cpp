@@ -263,6 +263,8 @@ Result<std::vector<Value>> tensor_scatter_decompose(EditView edit, Node node) {
   if (node.input(2)) at = b.add(at, b.reshape(b.cast(node.input(2), TN_I64), first));
   if (node.attr_text("mode", "linear") == "circular")
     at = b.op("Mod", {at, b.number(static_cast<double>(cache.dims[along]), TN_I64)});
+  else if (node.input(2))  // ScatterElements would count from the end what is below 0
+    at = b.op("Where", {b.op("Less", {at, b.number(0, TN_I64)}), b.ints({cache.dims[along]}), at});
   at = b.op("Expand", {at, b.ints(update.dims)});
   Value y = b.op("ScatterElements", {node.input(0), at, node.input(1)}, {{"axis", axis}});
   TN_CHECK(b.status());

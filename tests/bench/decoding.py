@@ -4,10 +4,11 @@
   decoding.py MODEL [--prompt 16] [--steps 200] [--past past]
               [--threads N] [--rounds 5] [--before BUILD]
 
-MODEL has the inputs input_ids and attention_mask, an input for each cache (those whose name begins
-with --past) and logits as its first output; the other outputs are the
-caches of the next step, in the order of the inputs. Each step is of a length that the engine has
-not met. One process for each engine and round, in turn; --before is the build tree of another
+MODEL (decoder_model.py writes one) has the inputs input_ids and attention_mask, an input for each
+cache (those whose name begins with --past) and logits as its first output; the other outputs are
+the caches of the next step, in the order of the inputs. Where caches grow, each step is of a length
+that the engine has not met; where they have a fixed number of rows, the mask says how many are
+filled. One process for each engine and round, in turn; --before is the build tree of another
 Tenon. `again` is the median of steps that are repeated, with shapes that are known by then.
 """
 
@@ -56,6 +57,7 @@ class Decoder:
         declared = peers.declared(args.model)
         caches = {name: dims for name, (_, dims) in declared.items() if name.startswith(args.past)}
         self.run = run
+        self.room = declared["attention_mask"][1][1]
         self.caches = {
             name: np.zeros([1, *(dim or 0 for dim in dims[1:])], "f")
             for name, dims in caches.items()
@@ -63,7 +65,8 @@ class Decoder:
         self.length = 0
 
     def inputs(self, ids):
-        mask = np.ones((1, self.length + ids.shape[1]), "i8")
+        filled = self.length + ids.shape[1]
+        mask = (np.arange(self.room or filled) < filled).astype("i8")[None]
         return {"input_ids": ids, "attention_mask": mask, **self.caches}
 
     def step(self, ids):

@@ -276,6 +276,43 @@ def test_sequences_with_pasts_of_their_own(tmp_path, window):
             expect([[present_v[b, None, :, : n + 1]]], all_v)
 
 
+@pytest.mark.parametrize("total", ["input", "constant", "room"])
+@pytest.mark.parametrize("length", [1, 3])
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("window", [-1, 2])
+def test_a_cache_with_room_is_filled_where_its_lengths_say(tmp_path, total, length, batch, window):
+    random = np.random.default_rng(length)
+    q, k, v = (random.standard_normal((batch, length, n * 16)).astype("f") for n in (2, 1, 1))
+    room, pasts = 9, np.array([4, 1])[:batch]
+    cache = [random.standard_normal((batch, 1, room, 16)).astype("f") for _ in range(2)]
+    angles = random.standard_normal((16, 8)).astype("f")
+    inputs = {"q": q, "k": k, "v": v, "pk": cache[0], "pv": cache[1]}
+    inputs |= {"n": (pasts + length - 1).astype("i4")}
+    inputs |= {"t": np.array(room if total == "room" else 4 + length, "i4")}
+    inputs |= {"c": np.cos(angles), "s": np.sin(angles)}
+    attributes = {"num_heads": 2, "kv_num_heads": 1, "do_rotary": 1, "local_window_size": window}
+    constants = () if total == "input" else ("t",)
+    made = results(tmp_path, "GroupQueryAttention", inputs, 3, constants=constants, **attributes)
+    for y, present_k, present_v in made:
+        for b, past in enumerate(pasts):
+            at = np.arange(past, past + length)
+            query, key = (rotated(x[b : b + 1], angles, at) for x in (by_heads(q), k[:, None]))
+            all_k, all_v = (x[b : b + 1].copy() for x in cache)
+            all_k[:, :, at], all_v[:, :, at] = key, v[b, None, None]
+            seen = [x[:, :, : past + length] for x in (all_k, all_v)]
+            expect([[y[b, None]]], grouped(query, *seen, past, window))
+            expect([[present_k[b, None], present_v[b, None]]], all_k, all_v)
+
+
+@pytest.mark.parametrize("last", [9, -1])
+def test_a_cache_without_room_is_refused(tmp_path, last):
+    rows, cache = np.zeros((1, 1, 16), "f"), np.zeros((1, 1, 9, 16), "f")
+    inputs = {"q": rows, "k": rows, "v": rows, "pk": cache, "pv": cache}
+    inputs |= {"n": np.array([last], "i4"), "t": np.array(9, "i4")}
+    with pytest.raises(tn.OutOfRange):
+        results(tmp_path, "GroupQueryAttention", inputs, 3, num_heads=1, kv_num_heads=1)
+
+
 def block_dequantized(values, scales, zeros, block):
     wide = (np.repeat(x, block, -1)[..., : values.shape[-1]] for x in (scales, zeros))
     scale, zero = (x.astype("f") for x in wide)

@@ -222,10 +222,10 @@ TEST_F(EditTest, NotesAndAttributesRoundTrip) {
   EXPECT_EQ(out.tag, TN_ANY_NONE);
 }
 
-TEST_F(EditTest, SharesShortListsOfIntegersOnRequest) {
+TEST_F(EditTest, SharesSmallConstantsOnRequest) {
   begin();
   tn_value_id before = constant("", TN_I64, {2}, 1);
-  edit_->share_integers();
+  edit_->share();
   tn_value_id first = constant("", TN_I64, {2}, 1);
 
   EXPECT_EQ(constant("", TN_I64, {2}, 1), first);
@@ -236,6 +236,25 @@ TEST_F(EditTest, SharesShortListsOfIntegersOnRequest) {
   const tn_value_id empty = constant("", TN_I64, {0});
   EXPECT_NE(empty, first);
   EXPECT_EQ(constant("", TN_I64, {0}), empty);
+}
+
+TEST_F(EditTest, SharesNodesThatComputeTheSameOnRequest) {
+  build_mlp();
+  begin();
+  const tn_value_id fc = find("fc");
+  const std::vector<Attr> two{{"alpha", {TN_ANY_F64, 0, 1, {.f = 2.0}}}},
+      three{{"alpha", {TN_ANY_F64, 0, 1, {.f = 3.0}}}};
+  const tn_node_id before = node("Scale", {fc}, "", two).node;
+  edit_->share();
+  const tn_node_id first = node("Scale", {fc}, "", two).node;
+
+  EXPECT_NE(first, before) << "it may be changed by those who know it";
+  EXPECT_EQ(node("Scale", {fc}, "", two).node, first);
+  EXPECT_NE(node("Scale", {fc}, "", three).node, first);
+  EXPECT_NE(node("Scale", {find("act")}, "", two).node, first);
+  EXPECT_NE(node("Relu", {fc}).node, first);
+  EXPECT_EQ(edit_->asked_for().size(), 5u);
+  EXPECT_EQ(edit_->asked_for()[1], first);
 }
 
 }  // namespace
