@@ -37,10 +37,19 @@ struct Parts {
     if (past == i || !node.input(past)) return x;
     return edit.op("Concat", {node.input(past), x}, {{"axis", 2}});
   }
+  // Whether the query heads that share a key head are rows of one product, [b, key heads, heads of
+  // one, d]: the keys of a step of a decoder are many, and are not copied for it.
+  bool is_joint() const { return q[2] == 1 && q[1] != k[1]; }
+  Result<Value> joined(Value x, int64_t width) const {
+    return is_joint() ? reshape(x, {q[0], k[1], q[1] / k[1], width}) : x;
+  }
+  Result<Value> parted(Value x, int64_t width) const {
+    return is_joint() ? reshape(x, {q[0], q[1], q[2], width}) : x;
+  }
   // Each key head for all query heads that share it.
   Result<Value> repeated(Value x, const std::array<int64_t, 4>& dims) const {
     int64_t times = q[1] / dims[1];
-    if (times == 1) return x;
+    if (times == 1 || is_joint()) return x;
     TN_TRY(axis, edit.ints({2}));
     TN_TRY(wide, edit.op("Unsqueeze", {x, axis}));
     int64_t batch = dims[0] < 0 ? 1 : dims[0];  // 1 leaves an axis as it is
@@ -146,7 +155,9 @@ Result<std::vector<Value>> decomposed(EditView edit, Node node) {
   TN_TRY(v, p.repeated(value, p.v));
   const std::vector<int64_t> transpose{0, 1, 3, 2}, packed{0, 2, 1, 3};
   TN_TRY(across, edit.op("Transpose", {k}, {{"perm", transpose}}));
-  TN_TRY(raw, p.scaled_product(q, across, scale));
+  TN_TRY(rows, p.joined(q, p.q[3]));
+  TN_TRY(products, p.scaled_product(rows, across, scale));
+  TN_TRY(raw, p.parted(products, p.k[2]));
   Value stages[] = {raw, raw, raw, raw};
   if (double softcap = node.attr_float("softcap"); softcap > 0) {
     TN_TRY(cap, p.number(softcap));
@@ -169,8 +180,10 @@ Result<std::vector<Value>> decomposed(EditView edit, Node node) {
     scores = sum;
   }
   TN_TRY(probabilities, p.probabilities(scores));
-  TN_TRY(context, edit.op("MatMul", {probabilities, v}));
-  TN_TRY(y, p.zero_where(none, context));
+  TN_TRY(weighed, p.joined(probabilities, p.k[2]));
+  TN_TRY(context, edit.op("MatMul", {weighed, v}));
+  TN_TRY(answers, p.parted(context, p.v[3]));
+  TN_TRY(y, p.zero_where(none, answers));
   const int64_t mode = std::clamp<int64_t>(node.attr_int("qk_matmul_output_mode"), 0, 3);
   if (node.output(kScores) && added && mode >= kBiased) {
     TN_TRY(biased, edit.op("Add", {stages[kCapped], added}));
