@@ -68,11 +68,14 @@ Result<std::map<std::string, tn_range, std::less<>>> known_ranges(const Options&
   if (text.empty()) return out;
   const nlohmann::json given = nlohmann::json::parse(text);
   for (const auto& [name, ends] : given.items()) {
-    bool is_range = ends.is_array() && ends.size() == 2 && ends[0].is_number() &&
-                    ends[1].is_number() && ends[0].get<double>() <= ends[1].get<double>();
+    const auto is_end = [](const nlohmann::json& end) {  // of a range of float32
+      return end.is_number() && std::abs(end.get<double>()) <= std::numeric_limits<float>::max();
+    };
+    bool is_range = ends.is_array() && ends.size() == 2 && is_end(ends[0]) && is_end(ends[1]) &&
+                    ends[0].get<double>() <= ends[1].get<double>();
     if (!is_range)
-      return invalid(cat("option ranges: ", name, ": expected [low, high], two finite numbers in ",
-                         "order, got ", ends.dump()));
+      return invalid(cat("option ranges: ", name, ": expected [low, high], two finite numbers of ",
+                         "float32 in order, got ", ends.dump()));
     out[name] = {ends[0], ends[1], 0, 0};
   }
   return out;

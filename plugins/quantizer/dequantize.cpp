@@ -41,13 +41,6 @@ bool is_same(Value a, Value b) {
   return bytes_in(left) == bytes_in(right);
 }
 
-bool is_zero_point_of_zeros(Value zero) {
-  if (!zero) return true;
-  if (!zero.is_constant()) return false;
-  const Tensor tensor = zero.constant();
-  return std::ranges::all_of(bytes_in(tensor), [](char byte) { return byte == 0; });
-}
-
 // An operator on stored values that its row writes with others: of ONNX's own, or of the domain
 // whose rows may give such as float_products() knows.
 bool is_expandable(Node node, bool is_of_onnx) {
@@ -216,8 +209,7 @@ class Dequantizing {
       return edit_.replace(node.output(), floats);
     }
     if (!is_same(from->scale, node.input(1))) return {};
-    const bool are_zero =
-        is_zero_point_of_zeros(from->zero) && is_zero_point_of_zeros(node.input(2));
+    const bool are_zero = are_zero_points_zero(from->zero) && are_zero_points_zero(node.input(2));
     if (!are_zero && !is_same(from->zero, node.input(2))) return {};
     const bool lie_alike =
         node.input(1).type().elements() == 1 ||
@@ -243,7 +235,7 @@ class Dequantizing {
     }
     if (!first) return {};
     const bool states_all = std::ranges::count_if(inputs, is_narrow) > 0;  // what Pad writes, say
-    if (writes_zeros(node) && !states_all && !is_zero_point_of_zeros(first->zero)) return {};
+    if (writes_zeros(node) && !states_all && !are_zero_points_zero(first->zero)) return {};
     for (Value& v : inputs)
       if (is_narrow(v) && v.dtype() == node.output().dtype()) {
         if (!v.is_constant()) return {};

@@ -68,7 +68,11 @@ class Dynamic {
     TN_CHECK(storage.run(edit, assignment));
     TN_CHECK(edit.commit());
     TN_CHECK(storage.run_in_bodies(raw));
-    if (done.empty() && storage.notes().empty()) TN_CHECK(check_something_taken(assignment));
+    if (done.empty() && storage.notes().empty()) {
+      TN_CHECK(check_something_taken(assignment));
+      return {TN_FAILED_PRECONDITION,
+              cat("nothing to quantize", first_reasons(left, " ("), left.empty() ? "" : ")")};
+    }
     nlohmann::ordered_json report{{"counts", {{"quantized", done.size()}, {"float", left.size()}}},
                                   {"quantized", done},
                                   {"float", left},

@@ -31,16 +31,21 @@ struct Layer {
 Result<bool> is_homogeneous(tn_ctx* ctx, Node node, int64_t channels, bool slides) {
   Type type = node.input(0).type();
   if (!is_pointwise_of_one(node) || !type.ranked || type.rank() < 2) return false;
-  constexpr float kPoints[] = {-40, -3, -0.5F, -0.01F, 0, 0.02F, 0.7F, 2, 90};
   constexpr float kFactor = 4;  // exact
+  std::vector<float> points{0};
+  for (int power = -32; power <= 32; ++power)  // a bend lies between a number and four times it
+    for (float sign : {-1.3F, 1.3F})
+      points.push_back(sign * std::ldexp(1.0F, 2 * power));
   std::vector<int64_t> shape(type.rank(), 1);
-  shape[0] = 2 * static_cast<int64_t>(std::size(kPoints));
+  shape[0] = 2 * std::ssize(points);
   shape[slides ? 1 : type.rank() - 1] = channels;
   std::vector<float> numbers;
   for (float factor : {1.0F, kFactor})
-    for (float point : kPoints)
+    for (float point : points)
       numbers.insert(numbers.end(), static_cast<size_t>(channels), factor * point);
   TN_TRY(made, values_at(ctx, {&node, 1}, numbers, shape));
+  const auto count = static_cast<int64_t>(numbers.size());
+  if (dtype_of(made.dl()) != TN_F32 || element_count(made.dl()) != count) return false;
   const float* y = made.data<float>();
   for (size_t i = 0, half = numbers.size() / 2; i < half; ++i)
     if (!(std::abs(y[half + i] - kFactor * y[i]) <= 1e-6F * std::abs(y[half + i]))) return false;
@@ -58,12 +63,15 @@ class Numbers {  // constants that are being changed
     }
     return all;
   }
+  // For the one node that reads each; an output of the graph stays what it is.
   Status store(EditView edit) const {
     for (const auto& [id, numbers] : by_value_) {
       Value old = edit.value(id);
       std::string name(old.name());
       TN_TRY(made, edit.constant<float>(TN_F32, old.type().dims, numbers, name + "_equalized"));
-      TN_CHECK(edit.replace(old, made));
+      uint64_t input = 0;
+      Node reader = old.consumer(0, &input);
+      TN_CHECK(edit.set_input(reader, input, made));
     }
     return {};
   }
@@ -85,7 +93,7 @@ std::optional<Layer> layer_of(Node node, std::string* why) {
   }
   const Product& product = role.products[0];
   if (!is_own(product.weight_of(node))) {
-    *why = "its weight is no constant of its own";
+    *why = "its weight is no constant of its own in float32";
     return std::nullopt;
   }
   if (node.attr_float("alpha", 1) != 1 || node.attr_float("beta", 1) != 1) {

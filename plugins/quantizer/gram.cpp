@@ -9,9 +9,6 @@
 namespace tenon::quantizer {
 namespace {
 
-// Beyond this the matrix and its factors cost more than they bring: 32 MiB in doubles.
-constexpr int64_t kMostColumns = 2048;
-
 // What the window of a convolution sees at each place, as channels: the convolution itself, with a
 // weight of zeros and ones.
 Result<Value> windows(EditView edit, const GramLayer& layer) {
@@ -109,8 +106,6 @@ std::optional<WeightForm> weight_form(Node node, const Product& product, std::st
     for (size_t d = 2; d < weight.rank(); ++d)
       form.columns *= weight.dims[d];
   }
-  if (form.columns > kMostColumns)
-    return refuse(cat("its sums go over ", form.columns, " numbers, more than ", kMostColumns));
   return form;
 }
 

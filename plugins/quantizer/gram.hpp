@@ -30,6 +30,9 @@ struct WeightForm {
 // Of products with a weight of rank 2 and of convolutions. Nothing for others; why says so.
 std::optional<WeightForm> weight_form(Node node, const Product& product, std::string* why);
 
+// Beyond this the matrix and its factors cost more than they bring: 32 MiB in doubles.
+inline constexpr int64_t kMostColumns = 2048;
+
 struct Gram {
   uint64_t inputs = 0;       // rows of X
   std::vector<double> sums;  // [groups, columns, columns], or one for all groups

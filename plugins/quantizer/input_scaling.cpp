@@ -21,6 +21,30 @@ bool is_own_vector(Value v, int64_t n) {
          v.type().dims == std::vector<int64_t>{n};
 }
 
+// A product of what the model computes with a known weight.
+bool is_product(Node node, const Product& product) {
+  const Value weight = product.weight_of(node), act = product.act_of(node);
+  if (!weight || !weight.is_constant() || !act || act.is_constant()) return false;
+  const auto form =
+      layer_form(node, static_cast<uint64_t>(product.act), static_cast<uint64_t>(product.weight));
+  return form && form->is_product();
+}
+
+// Why a product cannot be scaled; empty: it can, or it is none.
+std::string refusal(Node node, const Role& role) {
+  const Product& product = role.products[0];
+  const Value weight = product.weight_of(node);
+  std::string why;
+  if (is_computed_of_constants(weight)) return kComputedWeight;
+  if (!is_product(node, product)) return why;
+  if (role.is_fused) return "it does more than a product and a bias";
+  if (weight.dtype() != TN_F32 || product.act_of(node).dtype() != TN_F32)
+    return "it does not compute in float32";
+  if (weight.consumer_count() > 1) return "several nodes share its weight";
+  weight_form(node, product, &why);
+  return why;
+}
+
 }  // namespace
 
 // Weights of all readers as rows [outputs, columns], evenly picked.
@@ -116,23 +140,25 @@ Status InputScaling::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
   }
   TN_CHECK(edit.commit());
   nlohmann::ordered_json report{{"layers", scaled}};
-  if (nlohmann::ordered_json left = unfolded(graph); !left.empty()) report["left"] = left;
+  if (nlohmann::ordered_json left = others(graph); !left.empty()) report["left"] = left;
   return sink.write(report.dump());
 }
 
-// Products that cannot be scaled yet.
-nlohmann::ordered_json InputScaling::unfolded(Graph graph) const {
+// Products with a weight that cannot be scaled, and why.
+nlohmann::ordered_json InputScaling::others(Graph graph) const {
   auto left = nlohmann::ordered_json::array();
+  size_t n_computed = 0;
   for (Node node : graph.nodes()) {
     Role role = role_of(node);
     if (role.kind != Kind::kCompute || role.products.size() != 1 || !selected_.takes(node))
       continue;
-    if (is_computed_of_constants(role.products[0].weight_of(node)))
-      left.push_back({{"node", node.name()}, {"why", kComputedWeight}});
+    const std::string why = refusal(node, role);
+    if (!why.empty()) left.push_back({{"node", node.name()}, {"why", why}});
+    n_computed += why == kComputedWeight;
   }
-  if (!left.empty())
+  if (n_computed > 0)
     log_line(ctx_, TN_LOG_WARNING,
-             cat(left.size(),
+             cat(n_computed,
                  " layers are left as they are, since their weights are computed from "
                  "constants: apply fusion.default first"));
   return left;
@@ -146,12 +172,11 @@ std::vector<InputScaling::Source> InputScaling::find(Graph graph) const {
     if (role.kind != Kind::kCompute || role.is_fused || role.products.size() != 1) continue;
     if (!selected_.takes(node)) continue;
     const Product& product = role.products[0];
-    Value weight = product.weight_of(node), act = product.act_of(node);
-    bool fits = weight && weight.is_constant() && weight.dtype() == TN_F32 &&
-                weight.consumer_count() == 1 && act && !act.is_constant() && act.dtype() == TN_F32;
+    if (!is_product(node, product) || !refusal(node, role).empty()) continue;
+    const Value act = product.act_of(node);
     std::string why;
-    std::optional<WeightForm> form = fits ? weight_form(node, product, &why) : std::nullopt;
-    if (!form || !form->layer.is_product()) continue;
+    std::optional<WeightForm> form = weight_form(node, product, &why);
+    if (!form) continue;
     auto [at, fresh] = place.emplace(act.id, out.size());
     if (fresh) out.push_back({act, {}, {}});
     if (!fresh && out[at->second].readers[0].form.columns != form->columns) continue;

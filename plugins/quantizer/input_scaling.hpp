@@ -41,7 +41,7 @@ class InputScaling {
     int64_t seen = 0;  // rows
   };
   std::vector<Source> find(Graph graph) const;
-  nlohmann::ordered_json unfolded(Graph graph) const;
+  nlohmann::ordered_json others(Graph graph) const;
   Status collect(Graph graph, std::vector<Source>* sources, const Cancel& cancel);
   static void collect_weights(Source* source);
   static void collect_inputs(const DLTensor& tensor,

@@ -120,9 +120,11 @@ Status Insertion::store_weights(EditView edit,
                                 Node node,
                                 const Product& product,
                                 const Params* act) {
-  WeightNote note{.node = std::string(node.name())};
-  TN_TRY(stored, stored_weight(edit, node, product, act, &note));
+  TN_TRY(stored, stored_weight(edit, node, product, act));
   TN_CHECK(edit.set_input(node, static_cast<uint64_t>(product.weight), stored.value));
+  WeightNote note = stored.note;
+  note.node = std::string(node.name());
+  note.has_bias = static_cast<bool>(product.bias_of(node));
   if (act && plan_.integer_bias) {
     TN_TRY(done, store_bias(edit, node, product, stored.scale, act->scale));
     note.integer_bias = done;
@@ -131,15 +133,28 @@ Status Insertion::store_weights(EditView edit,
   return {};
 }
 
-Result<Insertion::Stored> Insertion::stored_weight(
-    EditView edit, Node node, const Product& product, const Params* act, WeightNote* note) {
-  Value value = product.weight_of(node);
-  auto known = by_weight_.find({value.id, product.axis});
+Result<Insertion::Stored> Insertion::stored_weight(EditView edit,
+                                                   Node node,
+                                                   const Product& product,
+                                                   const Params* act) {
+  const std::pair key{product.weight_of(node).id, product.axis};
+  auto known = by_weight_.find(key);
   if (known != by_weight_.end()) return known->second;
-  TN_TRY(blocks, stored_blocks(edit, node, product, note));
+  TN_TRY(stored, stored_anew(edit, node, product, act));
+  by_weight_[key] = stored;
+  by_weight_[key].note.zeros = {};  // its zeros count once
+  return stored;
+}
+
+Result<Insertion::Stored> Insertion::stored_anew(EditView edit,
+                                                 Node node,
+                                                 const Product& product,
+                                                 const Params* act) {
+  Value value = product.weight_of(node);
+  Stored stored;
+  TN_TRY(blocks, stored_blocks(edit, node, product, &stored.note));
   if (blocks) {
-    Stored stored{blocks, {}};
-    by_weight_[{value.id, product.axis}] = stored;
+    stored.value = blocks;
     return stored;
   }
   WeightPlan plan{product.axis, plan_.per_channel, plan_.largest, {}};
@@ -147,20 +162,19 @@ Result<Insertion::Stored> Insertion::stored_weight(
   if (act && plan_.integer_bias) plan.at_least = bias_bounds(node, product, act->scale);
   DLTensor tensor = value.constant().dl();
   Weight weight = quantize_weight(tensor, plan);
-  note->snr_db = weight.snr_db;
-  if (plan_.trained) {
-    const std::string name(value.name());
-    TN_TRY(numbers, with_zeros_kept(edit, value, plan.axis, plan_.zeros, &note->zeros));
-    TN_TRY(trained, plan_.learned ? learned_weight(edit, name, numbers, plan,
-                                                   first_steps(value, plan, weight.scale))
-                                  : trained_weight(edit, name, numbers, plan));
-    Stored stored{trained, weight.scale};
-    by_weight_[{value.id, product.axis}] = stored;
+  stored.scale = weight.scale;
+  stored.note.snr_db = weight.snr_db;
+  if (!plan_.trained) {
+    TN_TRY(back, add_weight(edit, value.name(), weight, plan_.per_channel));
+    stored.value = back;
     return stored;
   }
-  TN_TRY(back, add_weight(edit, value.name(), weight, plan_.per_channel));
-  Stored stored{back, weight.scale};
-  by_weight_[{value.id, product.axis}] = stored;
+  const std::string name(value.name());
+  TN_TRY(numbers, with_zeros_kept(edit, value, plan.axis, plan_.zeros, &stored.note.zeros));
+  TN_TRY(trained, plan_.learned ? learned_weight(edit, name, numbers, plan,
+                                                 first_steps(value, plan, weight.scale))
+                                : trained_weight(edit, name, numbers, plan));
+  stored.value = trained;
   return stored;
 }
 

@@ -32,7 +32,7 @@ struct InsertionPlan {
 struct WeightNote {  // of one weight, for the report
   std::string node;
   double snr_db = 0;
-  bool integer_bias = false;
+  bool has_bias = false, integer_bias = false;
   bool in_blocks = false;  // int4, a scale for each group
   ZeroCounts zeros = {};   // of trained ones
 };
@@ -59,6 +59,7 @@ class Insertion {
   struct Stored {  // a weight in the graph
     Value value;
     std::vector<float> scale;
+    WeightNote note = {};  // what every node that reads it says of it
   };
   std::vector<Use> uses_of(Value v) const;
   Status store_value(EditView edit, Value v, const Params& params);
@@ -66,8 +67,8 @@ class Insertion {
   Status store_weights(EditView edit, Node node, const Product& product, const Params* act);
   // In blocks of 4 bits where the plan and the node allow it; falsy: by channels.
   Result<Value> stored_blocks(EditView edit, Node node, const Product& product, WeightNote* note);
-  Result<Stored> stored_weight(
-      EditView edit, Node node, const Product& product, const Params* act, WeightNote* note);
+  Result<Stored> stored_weight(EditView edit, Node node, const Product& product, const Params* act);
+  Result<Stored> stored_anew(EditView edit, Node node, const Product& product, const Params* act);
 
   tn_ctx* ctx_;
   const Assignment& assignment_;

@@ -15,6 +15,8 @@
 namespace tenon::quantizer {
 namespace {
 
+constexpr std::string_view kNotStored = "it has not one constant scale and 8 bits";
+
 bool is_alike(const Integers& x, const Integers& y) {
   return x.table == y.table && x.zero == y.zero && x.scale == y.scale && x.value && y.value &&
          x.value.dtype() == y.value.dtype();
@@ -73,7 +75,9 @@ Status Rewriting::take(Node node) {
 Status Rewriting::dequantize(Node node) {
   std::optional<Stored8> from = storage_of(node);
   Value stored = node.input(0);
-  if (!from || stored.is_constant() || stored.dtype() != from->dtype) return {};
+  if (stored.is_constant()) return {};
+  if (!from || stored.dtype() != from->dtype)
+    return node.output().consumer_count() > 0 ? refuse(node, kNotStored) : Status();
   const double most =
       static_cast<double>(std::max(from->high() - from->zero, from->zero - from->low()));
   known_[node.output().id] = {stored, {from->scale}, 0, from->zero, {most}, {}};
@@ -83,7 +87,8 @@ Status Rewriting::dequantize(Node node) {
 Status Rewriting::quantize(Node node) {
   const Integers* x = known(node.input(0));
   std::optional<Stored8> to = storage_of(node);
-  if (!x || !to) return {};
+  if (!x) return {};
+  if (!to) return refuse(node, kNotStored);
   Value made = n_.requantize(*x, *to);
   TN_CHECK(n_.status());
   return edit_.replace(node.output(), made);

@@ -10,19 +10,23 @@
 
 namespace tenon::quantizer {
 
+bool are_zero_points_zero(Value zeros) {
+  if (!zeros) return true;
+  if (!zeros.is_constant()) return false;
+  const Tensor tensor = zeros.constant();
+  const auto* bytes = static_cast<const char*>(data_of<const void>(tensor.dl()));
+  const uint64_t count = bytes_of(zeros.dtype(), element_count(tensor.dl()));
+  return std::all_of(bytes, bytes + count, [](char byte) { return byte == 0; });
+}
+
 std::optional<Known> known_of(Value v) {
   if (!v) return std::nullopt;
   if (v.is_constant()) return holds_floats(v) ? std::optional(Known{v, {1}, 0}) : std::nullopt;
   Node dq = v.producer();
   if (!dq || !dq.is("DequantizeLinear") || !dq.input(0).is_constant() ||
-      !dq.input(1).is_constant() || dq.attr_int("block_size") != 0)
+      !dq.input(1).is_constant() || dq.input(1).dtype() != TN_F32 || dq.attr_int("block_size") != 0)
     return std::nullopt;
-  if (dq.input(2)) {
-    Tensor zeros = dq.input(2).constant();
-    const auto* bytes = static_cast<const char*>(data_of<const void>(zeros.dl()));
-    const uint64_t count = bytes_of(dq.input(2).dtype(), element_count(zeros.dl()));
-    if (std::any_of(bytes, bytes + count, [](char byte) { return byte != 0; })) return std::nullopt;
-  }
+  if (!are_zero_points_zero(dq.input(2))) return std::nullopt;
   Known out{dq.input(0), {}, dq.attr_int("axis", 1)};
   Tensor scale = dq.input(1).constant();
   const auto* numbers = scale.data<float>();

@@ -8,6 +8,9 @@
 
 namespace tenon::quantizer {
 
+// None are given, or constants that are all 0.
+bool are_zero_points_zero(Value zeros);
+
 // Constants behind a DequantizeLinear, or floats as they are: floating-point numbers, row-major.
 struct Known {
   Value numbers;              // int8, int32 or float constants

@@ -44,7 +44,8 @@ LayerBias bias_of(Node node, const Role& role) {
   if (product.bias >= 0 && find_numbers(product.bias_of(node), &out)) return out;
   Value result = node.output();
   Node add = result.consumer_count() == 1 && !result.is_output() ? result.consumer(0) : Node{};
-  if (add && add.is("Add")) {
+  // A vector lies along the last axis: the channels of a product, not those of a convolution.
+  if (add && add.is("Add") && product.weight_of(node).type().rank() == 2) {
     for (uint64_t i = 0; i < 2; ++i) {
       if (!find_numbers(add.input(i), &out)) continue;
       out.reader = add;

@@ -45,10 +45,7 @@ std::string_view refusal(const StoredWeight& one) {
   Value read = node.input(static_cast<uint64_t>(one.layer.product.weight));
   if (read.consumer_count() > 1 || one.dq.output().consumer_count() > 1)
     return "several nodes share its weight";
-  const int64_t scales = element_count(one.dq.input(1).constant().dl());
-  const bool by_channel = one.dq.attr_int("axis", 1) == kChannels && scales == one.layer.form.rows;
-  if (!by_channel && scales != 1) return "its scales are not those of channels";
-  return "";
+  return scales_refusal(one.dq, kChannels, -1);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "tenon/sdk/run.hpp"
 
@@ -25,9 +26,13 @@ nlohmann::ordered_json report_nodes(const Assignment& assignment,
                                     const std::vector<WeightNote>& weights) {
   std::map<std::string, WeightNote> by_node;  // the worst of its weights
   for (const WeightNote& note : weights) {
-    WeightNote& worst = by_node.try_emplace(note.node, note).first->second;
+    auto [at, is_first] = by_node.try_emplace(note.node, note);
+    if (is_first) continue;
+    WeightNote& worst = at->second;
     worst.snr_db = std::min(worst.snr_db, note.snr_db);
-    worst.integer_bias &= note.integer_bias;
+    worst.integer_bias =
+        (worst.integer_bias || !worst.has_bias) && (note.integer_bias || !note.has_bias);
+    worst.has_bias |= note.has_bias;
   }
   nlohmann::ordered_json quantized = nlohmann::ordered_json::array(), left = quantized;
   std::map<std::string, uint64_t> counts;
@@ -41,7 +46,7 @@ nlohmann::ordered_json report_nodes(const Assignment& assignment,
     auto note = by_node.find(name);
     if (note != by_node.end()) {
       row["weight_snr_db"] = note->second.snr_db;
-      row["bias"] = note->second.integer_bias ? "int32" : "float32";
+      if (note->second.has_bias) row["bias"] = note->second.integer_bias ? "int32" : "float32";
     }
     quantized.push_back(std::move(row));
   }
@@ -54,14 +59,16 @@ nlohmann::ordered_json report_nodes(const Assignment& assignment,
 nlohmann::ordered_json weight_bytes(const Assignment& assignment) {
   uint64_t all = 0, left = 0, most = 0;
   const Decision* largest = nullptr;
+  std::set<tn_value_id> counted, counted_left;  // nodes may share a weight
   for (const Decision& one : assignment.nodes())
     for (const Product& product : one.role.products) {
       const Value weight = product.weight_of(one.node);
       if (!weight || !weight.is_constant() || !is_float(weight.dtype())) continue;
       const uint64_t bytes = bytes_of(weight.dtype(), weight.type().elements());
-      all += bytes;
-      left += one.taken ? 0 : bytes;
-      if (!one.taken && bytes > most) most = bytes, largest = &one;
+      all += counted.insert(weight.id).second ? bytes : 0;
+      if (one.taken) continue;
+      left += counted_left.insert(weight.id).second ? bytes : 0;
+      if (bytes > most) most = bytes, largest = &one;
     }
   nlohmann::ordered_json out{{"all", all}, {"float", left}};
   if (largest) out["node"] = largest->node.name(), out["why"] = largest->why;

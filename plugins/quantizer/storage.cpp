@@ -54,8 +54,9 @@ std::vector<StoredInput> storable_inputs(const Decision& one) {
   for (const Product& product : one.role.products)
     if (std::optional<int64_t> rows = left_matrix(one.node, product))
       add(product.act, *rows, StoredAs::kChannels);
-  if (one.role.rows < 0 || one.node.attr_int("axis", 0) != 0) return out;
-  if (one.node.input(static_cast<uint64_t>(one.role.rows)).type().rank() == 2)
+  if (one.role.rows < 0) return out;
+  const size_t rank = one.node.input(static_cast<uint64_t>(one.role.rows)).type().rank();
+  if (rank == 2 && positive_axis(one.node.attr_int("axis", 0), rank) == 0)
     add(one.role.rows, 0, StoredAs::kTable);
   return out;
 }

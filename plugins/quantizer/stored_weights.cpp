@@ -68,7 +68,10 @@ WeightGrid grid_of(const StoredWeight& one, int64_t group, const std::vector<flo
       out.low = 0, out.high = 255;
       break;
     default:
-      out.low = -std::min(most, 127.0F), out.high = std::min(most, 127.0F);
+      out.high = std::min(most, 127.0F);
+      out.low = -out.high;
+      if (std::ranges::any_of(zeros, [](float zero) { return zero != 0; }))
+        out.low = -128, out.high = 127;  // from one end of a range to the other
   }
   return out;
 }
@@ -82,12 +85,25 @@ std::map<std::string, Node, std::less<>> nodes_by_name(Graph graph) {
 
 bool is_stored_weight(Node dq) {
   return dq && dq.is("DequantizeLinear") && dq.input(0).is_constant() &&
-         is_quantized(dq.input(0).dtype()) && dq.input(1).is_constant();
+         is_quantized(dq.input(0).dtype()) && dq.input(1).is_constant() &&
+         (!dq.input(2) || dq.input(2).is_constant());
 }
 
 bool stands_for(Value original, Node dq) {
   return original && original.is_constant() && original.dtype() == TN_F32 &&
          original.type().dims == dq.input(0).type().dims;
+}
+
+std::string_view scales_refusal(Node dq, int64_t channels, int64_t sums) {
+  const Type scale = dq.input(1).type();
+  if (scale.dtype != TN_F32) return "its scales are not float32";
+  const int64_t axis = positive_axis(dq.attr_int("axis", 1), dq.input(0).type().rank());
+  if (dq.attr_int("block_size") > 0) {
+    if (axis != sums) return "its blocks do not lie along what is summed over";
+  } else if (scale.elements() != 1 && axis != channels) {
+    return "its scales are not those of channels";
+  }
+  return "";
 }
 
 std::vector<StoredWeight> stored_weights(Graph quantized,
@@ -112,6 +128,11 @@ std::vector<StoredWeight> stored_weights(Graph quantized,
       if (form && dq.output().consumer_count() > 1) {
         form.reset();
         why = "several nodes share its weight";
+      }
+      if (form) {
+        const int64_t sums = form->layer.is_product() ? form->layer.weight_in : -1;
+        why = scales_refusal(dq, product.axis, sums);
+        if (!why.empty()) form.reset();
       }
       if (form) {
         out.push_back({.dq = dq, .layer = {node, product, *form}, .original = weight});

@@ -27,6 +27,10 @@ bool is_stored_weight(Node dq);
 // Whether it is the float constant that this one was made of, by its shape.
 bool stands_for(Value original, Node dq);
 
+// What keeps a grid from being read off its scales: they are not float32, or lie along another axis
+// than `channels`, or in blocks along another one than `sums` (-1: along none). Empty: nothing.
+std::string_view scales_refusal(Node dq, int64_t channels, int64_t sums);
+
 // Of products and convolutions that both graphs have a node of one name for. left: is given the
 // others, and why.
 std::vector<StoredWeight> stored_weights(Graph quantized,

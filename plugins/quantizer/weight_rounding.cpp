@@ -26,6 +26,15 @@ Status put(EditView edit, Node dq, const std::vector<float>& quantized) {
   return edit.set_input(edit.node(dq.id), 0, made);
 }
 
+// Of all quantized values those of one group, [rows, columns].
+std::vector<float> group_of(const WeightForm& form, int64_t group, const std::vector<float>& all) {
+  std::vector<float> out;
+  for (int64_t r = 0; r < form.rows; ++r)
+    for (int64_t c = 0; c < form.columns; ++c)
+      out.push_back(all[static_cast<size_t>(form.at(group, r, c))]);
+  return out;
+}
+
 // What rounded numbers are multiplied with where their columns have factors: those times the input.
 void multiply_by_factors(const std::vector<float>& factors, std::vector<double>& hessian) {
   const size_t n = factors.size();
@@ -72,9 +81,16 @@ Status WeightRounding::run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
 std::vector<StoredWeight> WeightRounding::find(Graph graph) {
   auto left = [this](Node node, std::string_view why) { leave(node, why); };
   std::vector<StoredWeight> out = recurrent_weights(graph, original_.view(), left);
-  if (stored_only_) return out;
-  for (StoredWeight& one : stored_weights(graph, original_.view(), left))
-    out.push_back(std::move(one));
+  if (!stored_only_)
+    for (StoredWeight& one : stored_weights(graph, original_.view(), left))
+      out.push_back(std::move(one));
+  std::erase_if(out, [this](const StoredWeight& one) {
+    const int64_t columns = one.layer.form.columns;
+    if (columns > kMostColumns)
+      leave(one.layer.node,
+            cat("its sums go over ", columns, " numbers, more than ", kMostColumns));
+    return columns > kMostColumns;
+  });
   return out;
 }
 
@@ -111,16 +127,19 @@ Status WeightRounding::round(EditView edit, const StoredWeight& one, const Gram&
                                 gram.sums.begin() + static_cast<int64_t>((part + 1) * square));
     multiply_by_factors(one.factors, hessian);
     TN_TRY(better, round_(grid, hessian, rows));
-    std::vector<float> plain = nearest(grid);
-    double worst = output_error(grid, hessian, plain, rows);
-    double error = better.empty() ? worst : output_error(grid, hessian, better, rows);
-    if (better.empty() || !(error < worst)) better = plain, error = worst;
-    before += worst;
+    std::vector<float> best = nearest(grid);
+    double error = output_error(grid, hessian, best, rows);
+    before += error;
+    for (const std::vector<float>& other : {group_of(form, g, quantized), better}) {
+      if (other.empty()) continue;
+      const double its_error = output_error(grid, hessian, other, rows);
+      if (its_error < error) error = its_error, best = other;
+    }
     after += error;
     for (int64_t r = 0; r < form.rows; ++r)
       for (int64_t c = 0; c < form.columns; ++c)
         quantized[static_cast<size_t>(form.at(g, r, c))] =
-            better[static_cast<size_t>(r * form.columns + c)];
+            best[static_cast<size_t>(r * form.columns + c)];
   }
   rounded_.push_back({{"node", node.name()},
                       {"inputs", gram.inputs},

@@ -30,7 +30,8 @@ class WeightRounding : private RepairPass {
       const WeightGrid&, std::span<const double> hessian, const Rows&)>;
   // Options: TENON_REPAIR_OPTIONS, TENON_ROUNDED_WEIGHTS_OPTION.
   static Result<WeightRounding> create(tn_ctx* ctx, const Options& options, Round round);
-  // A layer that comes out no better than by nearest rounding keeps that.
+  // A layer that comes out no better than it is, or than by nearest rounding, takes the better of
+  // these.
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink);
 
  private:

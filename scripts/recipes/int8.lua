@@ -166,7 +166,7 @@ local function try_observers(label, source, names, gain)
     }, choice.snr == before and gain or 0)
   end
 end
-try_observers("", model, {}, 0)
+try_observers("", model, recipe.list(), 0)
 for _, method in ipairs(methods) do
   local names = recipe.joined(choice.methods, { method })
   if is_float_pass[method] then

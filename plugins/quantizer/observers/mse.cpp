@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "quantizer.observer.mse": of 100 ranges, the observed one shrunk by 0.2 to 1, that with the
+// "quantizer.observer.mse": of 101 ranges, the observed one shrunk by 0.2 to 1, that with the
 // smallest squared error of quantizing the histogram. The error is not unimodal in the range, so
 // all are tried.
 #include "histogram_observer.hpp"

@@ -80,6 +80,15 @@ def test_as_few_layers_as_a_target_allows_stay_in_float(tmp_path: Path) -> None:
     assert "2 of 8 layers stay in float" in shown.stdout and "evaluations" in shown.stdout
 
 
+def test_a_metric_of_two_models_is_measured_beside_the_float_one(tmp_path: Path) -> None:
+    _, samples = spoilt(tmp_path)
+    given = ("--data", samples, "--set", "metric=cosine", "--set", "methods=none", "--json")
+    result = report(optimize(tmp_path, *given, "--max-drop", 0.05))
+    assert result["drop"] <= 0.05 and result["mixed"]["skip"][0] in ("fc2", "fc5")
+    any_drop = report(optimize(tmp_path, *given, "--max-drop", 2))
+    assert any_drop["mixed"]["skip"] == any_drop["mixed"]["layers"] == any_drop["methods"] == []
+
+
 def test_a_target_that_nothing_meets_names_the_layer_that_limits_it(tmp_path: Path) -> None:
     _, samples = spoilt(tmp_path)
     refused = optimize(tmp_path, "--data", samples, "--min-snr", 150)
@@ -98,7 +107,7 @@ def test_methods_are_tried_and_named(tmp_path: Path) -> None:
     anew = [f"+ equalize, {name}" for name in tried[:5]]  # no channel stands out: no smooth
     assert tried[5:] == [*anew, "+ gptq", "+ correct_bias"]
     none = report(optimize(tmp_path, "--data", samples, "--set", "methods=none", "--json"))
-    assert len(none["chosen_by"]) == 5 and none["methods"] in ([], {})
+    assert len(none["chosen_by"]) == 5 and none["methods"] == []
     wrong = optimize(tmp_path, "--data", samples, "--set", "methods=gptk")
     failed(wrong, 1, "option methods: expected some of smooth, equalize, stored, gptq, adaround")
 

@@ -156,7 +156,7 @@ def test_values_without_a_given_range_are_observed(tmp_path: Path) -> None:
 
 def test_what_is_no_range_or_observer_is_said(tmp_path: Path) -> None:
     model, data = network(tmp_path), saved(tmp_path, samples(16))
-    for bad in ([1, 0], [0], ["a", 1], 3, [0, None]):
+    for bad in ([1, 0], [0], ["a", 1], 3, [0, None], [-1e300, 1e300]):
         with pytest.raises(tenon.TenonError, match="option ranges: r0: expected .low, high."):
             model.apply("quantizer.static", data=data, ranges={"r0": bad})
     for bad, why in (

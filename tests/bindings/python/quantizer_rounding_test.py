@@ -38,6 +38,20 @@ def test_adaround_moves_numbers_up_or_down_for_the_result(tmp_path: Path, kind: 
     assert better.report["rounded"][0]["error"] < 0.7
 
 
+def test_a_rounding_that_is_better_than_what_is_found_stays(tmp_path: Path) -> None:
+    w = random_mlp(24, [64, 24])[0]
+    x = correlated(25, 512, 64)
+    model, data = mlp(tmp_path, [w]), saved(tmp_path, x)
+    given = {"data": data, "original": model, "samples": 512, "backend": "reference"}
+    best = model.apply("quantizer.static", data=data, weight_bits=4).apply(
+        "quantizer.gptq", **given
+    )
+
+    again = best.apply("quantizer.adaround", steps=5, **given)
+
+    np.testing.assert_array_equal(answers(again, x), answers(best, x))
+
+
 # ---- statistics of normalization
 
 

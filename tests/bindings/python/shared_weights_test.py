@@ -59,3 +59,17 @@ def test_rounded_weights_are_stored_once(twins: tenon.Model, tmp_path: Path) -> 
     stored = weights(small)
 
     assert [one.dtype for one in stored] == [np.int8]
+
+
+@pytest.mark.parametrize("component", ["quantizer.static", "quantizer.qat", "quantizer.weights"])
+def test_every_node_says_what_its_shared_weight_loses(
+    twins: tenon.Model, tmp_path: Path, component: str
+) -> None:
+    np.savez(tmp_path / "x.npz", **images(4))
+    given = {} if component == "quantizer.weights" else {"data": str(tmp_path / "x.npz")}
+    small = twins.apply("fusion.default").apply(component, **given)
+
+    rows = {row["node"]: row for row in small.report["quantized"]}
+    assert small.report["weight_bytes"]["all"] == 4 * CHANNELS * 3 * 9
+
+    assert rows["conv_a"]["weight_snr_db"] == rows["conv_b"]["weight_snr_db"] > 30

@@ -45,6 +45,17 @@ TEST_F(Dynamic, ProductsOfOneWeightShareIt) {
   EXPECT_EQ(report_["quantized"][1]["weight_snr_db"], report_["quantized"][0]["weight_snr_db"]);
 }
 
+TEST_F(Dynamic, AModelWithoutAProductToStoreIsRefused) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {1, 3, 4, 4});
+    Value y = node(edit, "Conv", {x, weight(edit, "w", {2, 3, 1, 1}, 1)}, "conv");
+    ASSERT_EQ(text_of(edit.output("y", y)), "");
+  });
+
+  EXPECT_THAT(apply("quantizer.dynamic", json::object()),
+              HasSubstr("nothing to quantize (conv: operator Conv has no dynamic form)"));
+}
+
 TEST_F(Dynamic, KeepsTheAnswers) {
   build_model();
   ASSERT_EQ(apply("quantizer.dynamic", json::object()), "");

@@ -88,6 +88,25 @@ TEST_F(IntegersTest, RoundsHalfUp) {
   }
 }
 
+TEST_F(IntegersTest, WhatIsNotIn8BitsIsNamed) {
+  model_ = parsed(R"(graph {
+  input %x: f32[8]
+  constant %s: f32[] = [0.1]
+  constant %z: i16[] = [0]
+  %a: i16[8] = QuantizeLinear(%x, %s, %z) @a
+  %b: f32[8] = DequantizeLinear(%a, %s, %z) @b
+  %c: f32[8] = Relu(%b) @c
+  %d: i16[8] = QuantizeLinear(%c, %s, %z) @d
+  %y: f32[8] = DequantizeLinear(%d, %s, %z) @y
+  output y = %y
+}
+)");
+  ASSERT_EQ(apply("quantizer.integers", {{"floats", "allow"}}), "");
+  ASSERT_EQ(report_["refused"].size(), 1U);
+  EXPECT_EQ(report_["refused"][0]["node"], "b");
+  EXPECT_EQ(report_["refused"][0]["why"], "it has not one constant scale and 8 bits");
+}
+
 // ReLU6 as exporters write it, behind a factor and a shift for each channel.
 TEST_F(IntegersTest, KnownNumbersBesideIt) {
   constexpr size_t kRows = 16, kChannels = 3;

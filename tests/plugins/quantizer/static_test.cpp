@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
+#include <map>
 
 #include "plugins/quantizer/pass_test.hpp"
 
@@ -246,6 +247,17 @@ TEST_F(Static, SignedActivationsAreSymmetric) {
   EXPECT_TRUE(result_.view().find("w1_scale").type().dims.empty());
   Floats batch = random(20 * 8, 11);
   EXPECT_GE(cosine(run(model_, {20, 8}, batch), run(result_, {20, 8}, batch)), 0.99);
+}
+
+TEST_F(Static, TheReportSaysHowBiasesAreStoredWhereThereAreAny) {
+  build_cnn();
+
+  ASSERT_EQ(apply("quantizer.static", {{"data", data("x", {3, 8, 8}, 16, 20)}}), "");
+
+  std::map<std::string, std::string> biases;
+  for (const json& row : report_["quantized"])
+    if (row.contains("bias")) biases[row["node"]] = row["bias"];
+  EXPECT_THAT(biases, ElementsAre(testing::Pair("fc", "int32"), testing::Pair("stem", "int32")));
 }
 
 TEST_F(Static, TheSameDataGivesTheSameModel) {

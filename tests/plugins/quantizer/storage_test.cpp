@@ -66,6 +66,16 @@ TEST_F(Storage, TablesAnswerAsBefore) {
   EXPECT_GT(cosine(run(model_, {3, 48}, x), run(result_, {3, 48}, x)), 0.9998);
 }
 
+TEST_F(Storage, ARowAxisMayBeCountedFromTheEnd) {
+  build_lookup({64, 48}, -2);
+
+  ASSERT_EQ(apply("quantizer.weights", json::object()), "");
+
+  Floats x = random(3 * 48, 9);
+  EXPECT_EQ(report_["stored"].size(), 1u);
+  EXPECT_GT(cosine(run(model_, {3, 48}, x), run(result_, {3, 48}, x)), 0.9998);
+}
+
 TEST_F(Storage, TablesOfAnotherAxisStay) {
   build_lookup({48, 64}, 1);
 

@@ -10,11 +10,12 @@ end
 local function target_of(args, whole, data)
   if args.max_drop then
     local metric = args.metric or "accuracy"
-    local was = tn.evaluate(whole, data, { metric = metric })
+    local asked = { metric = metric, against = whole }
+    local was = tn.evaluate(whole, data, asked)
     local sign = was.higher_is_better and 1 or -1
     return {
       name = "max_drop", unit = metric .. " lost",
-      measure = function(model) return -(was.value - tn.evaluate(model, data, { metric = metric }).value) * sign end,
+      measure = function(model) return -(was.value - tn.evaluate(model, data, asked).value) * sign end,
       least = -args.max_drop, text = function(found) return string.format("%.4f", -found) end, wanted = string.format("%g", args.max_drop),
     }
   end
@@ -58,7 +59,7 @@ local function mixed_precision(name, args, whole, data, make, sensitivity)
   local target = target_of(args, whole, data)
   local rows, last
   local function first(n)
-    local skip = {}
+    local skip = native.list()
     for i = 1, n do skip[i] = pattern_of(rows[i].node) end
     return skip
   end
@@ -73,10 +74,10 @@ local function mixed_precision(name, args, whole, data, make, sensitivity)
     return last
   end
   local function measure(n)
-    return target.measure(make(n == 0 and {} or first(n)))
+    return target.measure(make(first(n)))
   end
   local plain = measure(0)
-  if plain >= target.least then return { skip = {}, layers = {}, evaluations = 1, found = plain } end
+  if plain >= target.least then return { skip = native.list(), layers = native.list(), evaluations = 1, found = plain } end
   local n, found, evaluations, best = fewest(function(count) return count == 0 and plain or measure(count) end, ranked(), target.least)
   local used = n or best
   if not n then
@@ -85,7 +86,7 @@ local function mixed_precision(name, args, whole, data, make, sensitivity)
       .. "written", name, target.name, target.wanted, target.text(found), used, #rows,
       limit and string.format(", limited by %s (%s, %.1f dB alone)", limit.node, limit.op, limit.snr_db) or ""), 0)
   end
-  local layers = {}
+  local layers = native.list()
   for i = 1, used do
     local row = rows[i]
     layers[i] = { node = row.node, op = row.op, snr_db = row.snr_db, weights_snr_db = row.weights_snr_db,
