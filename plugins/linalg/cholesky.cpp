@@ -15,6 +15,7 @@ Status cholesky_ref(const Call& call) {
   TN_TRY(x, read(call, 0));
   Stack y(x.batch, x.rows, x.columns);
   TN_CHECK(for_each(call, x.count(), [&, &x = x](int64_t i) -> Status {
+    TN_CHECK(expect_finite(x[i]));
     Matrix even = 0.5 * (x[i] + x[i].transpose());
     Eigen::LLT<Matrix> found(even);
     if (found.info() != Eigen::Success)

@@ -34,6 +34,10 @@ bool is_dtype_attribute(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
+bool is_type_attribute(std::string_view name) {
+  return name == "type";
+}
+
 Status AttrStore::add_dtype(const AttributeProto& attr) {
   if (attr.i() == 0) return {};  // "not given", wherever it is allowed
   auto number = static_cast<int32_t>(std::clamp<int64_t>(attr.i(), -1, 1000));
@@ -81,10 +85,10 @@ Status AttrStore::add(ModelFiles& files, const AttributeProto& attr, bool has_ty
       attrs_.emplace_back(attr.name(), any_tensor(tensors_.back()));
       return {};
     }
-    case AttributeProto::TYPE_PROTO: {  // Optional's, of which the kernels need the element type
-                                        // only
+    case AttributeProto::TYPE_PROTO: {
       TN_TRY(type, read_type(attr.tp()));
-      attrs_.emplace_back(attr.name(), any_dtype(type.dtype));
+      const bool is_tensor = type.kind == TN_KIND_TENSOR;
+      attrs_.emplace_back(attr.name(), any_dtype(is_tensor ? type.dtype : TN_DTYPE_NONE));
       return {};
     }
     default:

@@ -37,6 +37,10 @@ class AttrStore {
 // Whether the number in this attribute of ONNX's own operators is an element type.
 bool is_dtype_attribute(std::string_view name);
 
+// Whether ONNX states a whole type in this attribute; Optional alone has one, of which rows keep
+// the element type: none for a sequence, whose own is a note.
+bool is_type_attribute(std::string_view name);
+
 // Its type, also where an old file does not state it.
 onnx::AttributeProto::AttributeType type_of(const onnx::AttributeProto& attr);
 

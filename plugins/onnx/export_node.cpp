@@ -3,6 +3,7 @@
 #include "attributes.hpp"
 #include "dtypes.hpp"
 #include "exporter.hpp"
+#include "names.hpp"
 #include "notes.hpp"
 #include "opset.hpp"
 
@@ -11,19 +12,31 @@ namespace {
 
 using onnx::AttributeProto;
 
-// Where the number of outputs says what the node computes: an output without a name would be one
-// less. Split is the only operator of ONNX's own without bodies that has as many as one likes; of
-// operators of others nothing is known.
-bool counts_its_outputs(const Node& node, bool has_bodies) {
-  return has_bodies || !node.domain().empty() || node.is("Split");
-}
-
 // What nothing uses and the reader named by itself need not be computed.
 bool asked_for(const Node& node, uint64_t i, bool has_bodies) {
   Value value = node.output(i);
   if (value.consumer_count() || value.is_output() || node.n_outputs() == 1) return true;
-  if (counts_its_outputs(node, has_bodies) || i < required_outputs(node)) return true;
+  // Of operators of others nothing is known.
+  const bool is_counted =
+      !node.domain().empty() || counts_outputs(node.domain(), node.type(), has_bodies);
+  if (is_counted || i < required_outputs(node)) return true;
   return value.name() != (i == 0 ? std::string(node.name()) : cat(node.name(), "_out", i));
+}
+
+// dtype: of a tensor, none of a sequence, whose own is a note.
+Status write_type_attribute(const Node& node, uint32_t dtype, AttributeProto& to) {
+  Type type;
+  type.dtype = dtype;
+  if (dtype == TN_DTYPE_NONE) {
+    tn_any element{};
+    Status ignored(services.graph->note(node.graph, node.id, str(kNoteSequenceOf), &element));
+    if (element.tag != TN_ANY_DTYPE)
+      return unsupported("expected the type of a tensor, or a sequence as a file has it, got none");
+    type.kind = TN_KIND_SEQUENCE;
+    type.dtype = static_cast<uint32_t>(element.v.u);
+  }
+  to.set_type(AttributeProto::TYPE_PROTO);
+  return write_type(type, *to.mutable_tp());
 }
 
 void node_notes(const Node& node, bool keeps_metadata, onnx::NodeProto& to) {
@@ -96,10 +109,14 @@ Status Exporter::attribute(Node from,
       attr.set_type(AttributeProto::INT);
       attr.set_i(any.v.i);
       return {};
-    case TN_ANY_DTYPE:
+    case TN_ANY_DTYPE: {
+      const auto dtype = static_cast<uint32_t>(any.v.u);
+      if (from.domain().empty() && is_type_attribute(name))
+        return write_type_attribute(from, dtype, attr);
       attr.set_type(AttributeProto::INT);
-      attr.set_i(onnx_of_dtype(static_cast<uint32_t>(any.v.u)));
+      attr.set_i(onnx_of_dtype(dtype));
       return {};
+    }
     case TN_ANY_F64:
       attr.set_type(AttributeProto::FLOAT);
       attr.set_f(static_cast<float>(any.v.f));

@@ -178,6 +178,8 @@ void Exporter::notes(Graph from) {
     tn_any any{};
     Status ignored(services.graph->note(from.raw, 0, str(key), &any));
     if (key == kNoteModelVersion) model.set_model_version(int_of(any, 0));
+    if (key.rfind(kNoteGraphMetadata, 0) == 0)
+      add_metadata(*model.mutable_graph(), key.substr(kNoteGraphMetadata.size()), text_of(any));
     if (key.rfind(kNoteMetadata, 0) != 0) continue;
     add_metadata(model, key.substr(kNoteMetadata.size()), text_of(any));
   }

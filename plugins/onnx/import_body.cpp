@@ -32,11 +32,11 @@ Status Importer::bodies(const Draft& node,
                                [&](const auto& capture) { return capture.first == name; });
       if (known) continue;
       auto at = frame.values.find(name);
-      if (at == frame.values.end() || !at->second)
+      if (at == frame.values.end())
         return invalid(cat("body ", attr->name(), ": expected the name of a value, got ", name,
                            ", which nothing makes"));
       captures.emplace_back(name, at->second);
-      if (at->second.is_constant()) continue;
+      if (!at->second || at->second.is_constant()) continue;
       inputs.push_back(at->second);
       ++n_captured;
     }
@@ -68,6 +68,10 @@ Result<OwnedGraph> Importer::body(const Graph& graph,
   TN_CHECK(versions(edit));
   TN_CHECK(inputs(edit, graph, operands, frame));
   for (const auto& [name, outer] : captures) {
+    if (!outer) {  // an optional input that the call of a function leaves out
+      frame.values.emplace(name, Value());
+      continue;
+    }
     if (outer.is_constant()) {
       TN_TRY(value, edit.constant(outer.constant(), outer.name()));
       frame.values.emplace(name, value);

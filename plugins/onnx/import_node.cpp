@@ -5,6 +5,7 @@
 
 #include "importer.hpp"
 #include "notes.hpp"
+#include "read_type.hpp"
 #include "upgrade.hpp"
 
 namespace tenon::onnx_plugin {
@@ -55,6 +56,11 @@ Status notes(const EditView& edit, Node added, const onnx::NodeProto& from) {
   for (const auto& entry : from.metadata_props())
     if (entry.key() != kMetadataScope && entry.key() != kMetadataIdentity)
       TN_CHECK(edit.set_note(added.id, cat(kNoteMetadata, entry.key()), any_text(entry.value())));
+  for (const onnx::AttributeProto& attr : from.attribute()) {
+    if (!attr.tp().has_sequence_type()) continue;
+    TN_TRY(type, read_type(attr.tp()));
+    TN_CHECK(edit.set_note(added.id, kNoteSequenceOf, any_dtype(type.dtype)));
+  }
   return {};
 }
 
@@ -129,7 +135,8 @@ Result<Draft> Importer::draft(const onnx::NodeProto& from, const Frame& frame) c
   }
   drop_left_out(out.inputs, from.attribute());
   out.outputs.assign(from.output().begin(), from.output().end());
-  while (!out.outputs.empty() && out.outputs.back().empty())
+  const bool may_shorten = !counts_outputs(out.domain, out.type, !bodies_of(from).empty());
+  while (may_shorten && !out.outputs.empty() && out.outputs.back().empty())
     out.outputs.pop_back();
   for (const onnx::AttributeProto& attr : from.attribute()) {
     if (attr.ref_attr_name().empty()) {

@@ -31,6 +31,13 @@ std::string shape_text(const std::vector<int64_t>& dims) {
   return cat("[", text, "]");
 }
 
+Status note_train(const EditView& edit, Value value, const onnx::TensorProto& from) {
+  for (const auto& entry : from.metadata_props())
+    if (entry.key() == kMetadataTrain)
+      TN_CHECK(edit.set_note(value.id, kNoteTrain, any_bool(entry.value() == "1")));
+  return {};
+}
+
 std::string function_key(const std::string& domain,
                          const std::string& name,
                          const std::string& overload) {
@@ -56,8 +63,17 @@ const onnx::FunctionProto* Importer::function(const onnx::NodeProto& node) const
   return at == functions_.end() ? nullptr : at->second;
 }
 
+Status Importer::functions_differ() const {
+  for (const onnx::FunctionProto& one : model_.functions())
+    if (functions_.at(function_key(one.domain(), one.name(), one.overload())) != &one)
+      return invalid(
+          cat("two functions have the name ", one.name(), " in the domain ", one.domain()));
+  return {};
+}
+
 Status Importer::run(const EditView& edit) {
   if (!model_.has_graph()) return invalid("expected a graph, got none (is it an ONNX model?)");
+  TN_CHECK(functions_differ());
   const Graph& graph = model_.graph();
   Frame frame;
   frame.opsets = &opsets_;
@@ -124,9 +140,7 @@ Status Importer::initializers(const EditView& edit, const Graph& graph, Frame& f
     TN_CHECK(cancel_.check());
     TN_TRY(tensor, read_tensor(files_, from, from.name()));
     TN_TRY(value, edit.constant(tensor, cat(frame.prefix, from.name())));
-    for (const auto& entry : from.metadata_props())
-      if (entry.key() == kMetadataTrain)
-        TN_CHECK(edit.set_note(value.id, kNoteTrain, any_bool(entry.value() == "1")));
+    TN_CHECK(note_train(edit, value, from));
     TN_CHECK(define(frame, from.name(), value));
   }
   for (const onnx::SparseTensorProto& from : graph.sparse_initializer()) {
@@ -134,6 +148,7 @@ Status Importer::initializers(const EditView& edit, const Graph& graph, Frame& f
     const std::string& name = from.values().name();
     TN_TRY(tensor, read_sparse_tensor(files_, from));
     TN_TRY(value, edit.constant(tensor, cat(frame.prefix, name)));
+    TN_CHECK(note_train(edit, value, from.values()));
     TN_CHECK(define(frame, name, value));
   }
   return {};

@@ -43,6 +43,7 @@ class Importer {
   using Graph = onnx::GraphProto;
   using Captures = std::vector<std::pair<std::string, Value>>;
 
+  Status functions_differ() const;
   Status versions(const EditView& edit) const;
   // operands: of the node whose body this is; none for the model's own graph.
   Status inputs(const EditView& edit,

@@ -29,12 +29,18 @@ std::vector<const onnx::AttributeProto*> bodies_of(const onnx::NodeProto& node) 
   return out;
 }
 
+bool counts_outputs(std::string_view domain, std::string_view type, bool has_bodies) {
+  return has_bodies || (domain.empty() && type == "Split");
+}
+
 std::vector<std::string> free_names(const onnx::GraphProto& body) {
   std::unordered_set<std::string> seen;
   for (const auto& input : body.input())
     seen.insert(input.name());
   for (const auto& tensor : body.initializer())
     seen.insert(tensor.name());
+  for (const auto& tensor : body.sparse_initializer())
+    seen.insert(tensor.values().name());
   for (const auto& node : body.node())
     seen.insert(node.output().begin(), node.output().end());
   std::vector<std::string> out;

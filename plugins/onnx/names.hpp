@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tenon/sdk/status.hpp"
@@ -19,6 +20,10 @@ std::vector<std::string> free_names(const onnx::GraphProto& body);
 
 // The bodies of a node, sorted by attribute name.
 std::vector<const onnx::AttributeProto*> bodies_of(const onnx::NodeProto& node);
+
+// Whether the number of outputs says what a node computes, also of those without a name: Split is
+// the only operator of ONNX's own without bodies that has as many as one likes.
+bool counts_outputs(std::string_view domain, std::string_view type, bool has_bodies);
 
 // "conv1 (Conv)", or by position where it has no name.
 std::string node_text(const onnx::NodeProto& node, int index);

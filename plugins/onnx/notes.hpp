@@ -15,6 +15,9 @@ inline constexpr std::string_view kNoteDoc = "onnx.doc";  // of the graph or a n
 inline constexpr std::string_view kNoteModelDoc = "onnx.model_doc";
 inline constexpr std::string_view kNoteGraphName = "onnx.graph_name";
 inline constexpr std::string_view kNoteMetadata = "onnx.metadata.";  // + key; graph or node
+inline constexpr std::string_view kNoteGraphMetadata = "onnx.graph_metadata.";  // + key
+// Of a node: the element type of the sequence that its attribute type states.
+inline constexpr std::string_view kNoteSequenceOf = "onnx.sequence_of";
 // Of a constant, true: a number that the program spelled out. It is written as a Constant node.
 inline constexpr std::string_view kNoteLiteral = "onnx.literal";
 inline constexpr std::string_view kNoteTrain = "train";  // of a constant: whether it is a parameter

@@ -21,6 +21,8 @@ Status graph_notes(const EditView& edit, const onnx::ModelProto& model) {
   TN_CHECK(text(kNoteDoc, model.graph().doc_string()));
   if (model.model_version())
     TN_CHECK(edit.set_note(0, kNoteModelVersion, any_int(model.model_version())));
+  for (const auto& entry : model.graph().metadata_props())
+    TN_CHECK(edit.set_note(0, cat(kNoteGraphMetadata, entry.key()), any_text(entry.value())));
   for (const auto& entry : model.metadata_props())
     if (entry.key().rfind(kMetadataState, 0) != 0)
       TN_CHECK(edit.set_note(0, cat(kNoteMetadata, entry.key()), any_text(entry.value())));

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "notes.hpp"
+
 namespace tenon::onnx_plugin {
 namespace {
 
@@ -53,6 +55,7 @@ void set_sparse(const Nonzeros& from,
   values.set_data_type(header.data_type());
   values.add_dims(count);
   values.set_raw_data(from.values);
+  *values.mutable_metadata_props() = header.metadata_props();
   onnx::TensorProto& indices = *to.mutable_indices();
   indices.set_data_type(onnx::TensorProto::INT64);
   indices.add_dims(count);
@@ -77,6 +80,8 @@ Status replace_constant(EditView edit, Value constant, const Tensor& dense) {
   std::memcpy(packed.data<char>(), found.values.data(), found.values.size());
   TN_TRY(zero, Tensor::zeros(edit.ctx(), dtype, std::vector<int64_t>{1}));
   TN_TRY(values, edit.constant(packed, name + "_values"));
+  if (tn_any train = constant.note(kNoteTrain); train.tag != TN_ANY_NONE)
+    TN_CHECK(edit.set_note(values.id, kNoteTrain, train));
   TN_TRY(steps, edit.constant<uint8_t>(TN_U8, {n}, gaps, name + "_gaps"));
   TN_TRY(size, edit.constant<int64_t>(TN_I64, {1}, {element_count(dense.dl())}, name + "_size"));
   TN_TRY(axis, edit.constant<int64_t>(TN_I64, {}, {0}, name + "_axis"));

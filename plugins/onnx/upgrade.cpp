@@ -17,6 +17,7 @@ constexpr UpgradeRow kUpgrades[] = {
     {"Hardmax", 13, softmax_13},
     {"LogSoftmax", 13, softmax_13},
     {"Pad", 11, pad_11},
+    {"Pow", kEveryOpset, pow_of_integers},
     {"ReduceL1", 18, axes_to_input},
     {"ReduceL2", 18, axes_to_input},
     {"ReduceLogSum", 18, axes_to_input},
@@ -52,7 +53,7 @@ const UpgradeRow* find(std::string_view type, int64_t opset) {
 }  // namespace
 
 Status upgrade(const EditView& edit, Draft& node, int64_t from) {
-  for (int64_t opset = from + 1; opset <= kCanonicalOpset; ++opset) {
+  for (int64_t opset = from + 1; opset <= kEveryOpset; ++opset) {
     const UpgradeRow* row = find(node.type, opset);
     if (row) TN_CHECK(row->apply(edit, node).in(cat("upgrade from opset ", from, " to ", opset)));
   }

@@ -25,6 +25,13 @@ Status arg_shape(EditView edit, Node node) {
   return set_output(edit, node, 0, TN_I64, out);
 }
 
+// Whether a stands before b in what is asked for: NaN before any number, as in NumPy.
+template <class W>
+bool is_more_extreme(W a, W b, bool largest) {
+  if (a != a || b != b) return a != a && b == b;
+  return largest ? a > b : a < b;
+}
+
 Status arg_ref(const Call& call, bool largest) {
   std::vector<int64_t> shape = to_vector(call.shape(0));
   TN_TRY(axis, axis_in(call.node().attr_int("axis"), shape.size()));
@@ -43,7 +50,7 @@ Status arg_ref(const Call& call, bool largest) {
       int64_t best = 0;
       for (int64_t k = 1; k < split.size; ++k) {
         W a = static_cast<W>(x[k * split.inner]), b = static_cast<W>(x[best * split.inner]);
-        if ((largest ? a > b : a < b) || (last && a == b)) best = k;
+        if (is_more_extreme(a, b, largest) || (last && !is_more_extreme(b, a, largest))) best = k;
       }
       data_of<int64_t>(out)[i] = best;
     }

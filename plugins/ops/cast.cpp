@@ -34,6 +34,16 @@ Result<CastRule> rule_of(Node node) {
   return CastRule{node.attr_int("saturate", 1) != 0, round};
 }
 
+// Integers of 64 bits are rounded once to a type that is narrower than double.
+double rounded_once(const void* data, uint32_t from, uint32_t to, int64_t i) {
+  const bool is_narrower = TN_DTYPE_BITS(to) < 64 && to != TN_BOOL && !is_integer(to);
+  if (!is_integer(from) || TN_DTYPE_BITS(from) < 64 || !is_narrower)
+    return load_number(data, from, i);
+  const int64_t number = load_integer(data, from, i);
+  return static_cast<double>(from == TN_U64 ? static_cast<float>(static_cast<uint64_t>(number))
+                                            : static_cast<float>(number));
+}
+
 Status cast_ref(const Call& call) {
   uint32_t from = call.dtype(0);
   uint32_t to = call.node().is("CastLike") ? call.dtype(1) : target_of(call.node());
@@ -53,7 +63,7 @@ Status cast_ref(const Call& call) {
       if (exact) {
         store_integer(result, to, i, load_integer(in, from, i));
       } else {
-        store_number(result, to, i, load_number(in, from, i), rule);
+        store_number(result, to, i, rounded_once(in, from, to, i), rule);
       }
     }
   };

@@ -120,6 +120,8 @@ Result<Dims> part_sizes(const Dim& size,
 Status split_shape(EditView edit, Node node) {
   Type x = node.input(0).type();
   uint64_t n = node.n_outputs();
+  if (const auto stated = node.attr_int("num_outputs"); stated != 0 && stated != int64_t(n))
+    return invalid(cat("num_outputs: expected ", n, ", the number of outputs, got ", stated));
   if (!x.ranked) {
     for (uint64_t i = 0; i < n; ++i)
       TN_CHECK(set_output(edit, node, i, x));

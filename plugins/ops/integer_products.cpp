@@ -42,17 +42,20 @@ Status expect_zeros(Node node, uint64_t i, const Dim& count) {
 
 Status matmul_shape(EditView edit, Node node) {
   Type a = node.input(0).type(), b = node.input(1).type();
-  if (!a.ranked || !b.ranked || a.rank() < 2 || b.rank() < 2)
-    return set_output(edit, node, 0, unranked(TN_I32));
-  TN_CHECK(expect_zeros(node, 2, dims_of(a)[a.rank() - 2]));
-  TN_CHECK(expect_zeros(node, 3, dims_of(b).back()));
+  if (!a.ranked || !b.ranked) return set_output(edit, node, 0, unranked(TN_I32));
   TN_TRY(out, product_dims(dims_of(a), dims_of(b)));
+  TN_CHECK(expect_zeros(node, 2, a.rank() > 1 ? dims_of(a)[a.rank() - 2] : Dim(1)));
+  TN_CHECK(expect_zeros(node, 3, b.rank() > 1 ? dims_of(b).back() : Dim(1)));
   return set_output(edit, node, 0, TN_I32, out);
 }
 
+// A vector is a row on the left and a column on the right, whose axis the result has not.
 Status matmul_ref(const Call& call) {
-  std::span<const int64_t> a = call.shape(0), b = call.shape(1);
-  if (a.size() < 2 || b.size() < 2 || a.back() != b[b.size() - 2])
+  std::vector<int64_t> a = to_vector(call.shape(0)), b = to_vector(call.shape(1));
+  const bool is_row = a.size() == 1, is_column = b.size() == 1;
+  if (is_row) a.insert(a.begin(), 1);
+  if (is_column) b.push_back(1);
+  if (a.empty() || b.empty() || a.back() != b[b.size() - 2])
     return invalid("expected matrices whose inner dimensions agree");
   int64_t m = a[a.size() - 2], k = a.back(), n = b.back();
   size_t rank = std::max(a.size(), b.size()) - 2;
@@ -68,7 +71,8 @@ Status matmul_ref(const Call& call) {
     out.push_back(left == 1 ? right : left);
   }
   std::vector<int64_t> batch = out;
-  out.insert(out.end(), {m, n});
+  if (!is_row) out.push_back(m);
+  if (!is_column) out.push_back(n);
   TN_TRY(result, call.out(0, TN_I32, out));
   std::vector<int64_t> left = shifted(call, 0, 2, k, m), right = shifted(call, 1, 3, 1, n);
   Odometer at(batch);
@@ -107,10 +111,14 @@ Value centred(Builder& b, Node node, uint64_t i) {
   if (!zero) return x;
   Type type = b.ranked(zero, node.type());
   zero = b.cast(zero, TN_I32);
-  bool matrix = node.is("MatMulInteger");
-  std::vector<int64_t> dims(matrix ? 2 : b.ranked(x, node.type()).rank(), 1);
-  if (type.rank() == 1) {  // one for each row of a, each column of b, each filter
-    dims[matrix && i == 1 ? 1 : 0] = -1;
+  if (type.rank() == 1) {  // one for each row of a, each column of b, each filter; or for all
+    std::vector<int64_t> dims;
+    if (type.dims[0] != 1 && node.is("MatMulInteger")) {
+      dims = i == 1 ? std::vector<int64_t>{1, -1} : std::vector<int64_t>{-1, 1};
+    } else if (type.dims[0] != 1) {
+      dims.assign(b.ranked(x, node.type()).rank(), 1);
+      if (!dims.empty()) dims[0] = -1;
+    }
     zero = b.reshape(zero, dims);
   }
   return b.sub(x, zero);

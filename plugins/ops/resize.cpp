@@ -2,6 +2,7 @@
 // Resize: nearest, linear and cubic, all coordinate rules, antialiasing, per axis.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "cells.hpp"
 #include "cost.hpp"
@@ -32,6 +33,7 @@ Status check_words(Node node) {
       {"nearest_mode",
        "round_prefer_floor",
        {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}},
+      {"keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"}},
   };
   for (const Words& row : rows) {
     std::string_view got = node.attr_text(row.attribute, row.fallback);
@@ -208,6 +210,19 @@ std::vector<double> resize_axis(tn_ctx* ctx,
   return out;
 }
 
+// Cubic weights reach beyond the numbers that they weigh.
+template <class T>
+T stored(double value) {
+  if constexpr (kIsFloat<T>) {
+    return static_cast<T>(value);
+  } else {
+    using Ends = std::numeric_limits<T>;
+    const double whole = std::nearbyint(value);
+    if (whole >= static_cast<double>(Ends::max())) return Ends::max();
+    return whole <= static_cast<double>(Ends::min()) ? Ends::min() : static_cast<T>(whole);
+  }
+}
+
 Status resize_ref(const Call& call) {
   Node node = call.node();
   std::span<const int64_t> in = call.shape(0);
@@ -248,7 +263,7 @@ Status resize_ref(const Call& call) {
       now[d] = axes[d].out;
     }
     for (size_t i = 0; i < values.size(); ++i)
-      data_of<T>(out)[i] = static_cast<T>(kIsFloat<T> ? values[i] : std::nearbyint(values[i]));
+      data_of<T>(out)[i] = stored<T>(values[i]);
     return {};
   });
 }

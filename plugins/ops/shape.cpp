@@ -160,8 +160,9 @@ constexpr tn_op kSize = op_row({.type = "Size",
                                 .sample = sample<size_sample>});
 constexpr tn_op kRange =
     op_row({.type = "Range",
-            .since = 11,
+            .since = 27,
             .traits = TN_OP_DATA_SHAPE,
+            .attributes = R"([{"name": "stash_type", "type": "dtype"}])",
             .shape = shape<range_shape, "start: T[one], limit: T[one], delta: T[one] ; T = number">,
             .cost = cost<move_cost>,
             .ref = ref<range_ref>,

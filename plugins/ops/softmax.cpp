@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax, LogSoftmax and Hardmax along one axis.
 #include <algorithm>
+#include <cmath>
 
 #include "cells.hpp"
 #include "cost.hpp"
@@ -43,7 +44,9 @@ void log_softmax_line(std::vector<double>& line) {
     value -= offset;
 }
 void hardmax_line(std::vector<double>& line) {
-  auto at = std::max_element(line.begin(), line.end()) - line.begin();
+  auto most = std::ranges::find_if(line, [](double value) { return std::isnan(value); });
+  if (most == line.end()) most = std::ranges::max_element(line);
+  const auto at = most - line.begin();
   std::fill(line.begin(), line.end(), 0.0);
   line[static_cast<size_t>(at)] = 1;
 }

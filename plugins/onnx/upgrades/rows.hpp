@@ -15,6 +15,7 @@ Status dropout_12(const EditView&, Draft&);                   // dropout.cpp
 Status grid_sample_20(const EditView&, Draft&);               // grid_sample.cpp
 Status group_normalization_21(const EditView&, Draft&);       // group_normalization.cpp
 Status pad_11(const EditView&, Draft&);                       // pad.cpp
+Status pow_of_integers(const EditView&, Draft&);              // pow.cpp
 Status resize_11(const EditView&, Draft&);                    // resize.cpp
 Status resize_13(const EditView&, Draft&);                    // resize.cpp
 Status upsample_9(const EditView&, Draft&);                   // resize.cpp

@@ -19,7 +19,8 @@ Status softmax_13(const EditView& edit, Draft& node) {
   node.set_input(0, matrix);
   node.set_int("axis", -1);
   node.after.push_back([shape = shape](const EditView& later, Value rows) {
-    return later.op("Reshape", {rows, shape});
+    // An axis of no elements stays one.
+    return later.op("Reshape", {rows, shape}, {Attr("allowzero", 1)});
   });
   return {};
 }

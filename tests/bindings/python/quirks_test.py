@@ -301,3 +301,14 @@ def test_boxes_of_an_image_without_pixels_are_refused(tmp_path):
         assert y.shape == (1, 2, 3, 2)
     with pytest.raises(tenon.TenonError, match="at least one pixel, got 0x5"):
         both(tmp_path, model, x=np.ones((1, 2, 0, 5), "f"), boxes=boxes, image=image)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_powers_of_integers_to_fractions_are_cut(tmp_path, kind):
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    inputs = [info("x", [5], INT64), info("e", [5], element)]
+    model = model_of([node("Pow", ["x", "e"], ["y"])], inputs, ["y"])
+    feeds = {"x": np.array([2, 3, 4, 10, -2]), "e": np.array([0.5, 1.5, 2.5, -1, 3], kind)}
+
+    for y in both(tmp_path, model, **feeds):
+        assert (y.dtype, y.tolist()) == (np.int64, [1, 5, 32, 0, -8])

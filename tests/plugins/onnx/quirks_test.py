@@ -205,6 +205,7 @@ def test_what_the_file_says_about_itself_survives(rewrite):
     model = add_model(producer_name="maker", producer_version="3", doc_string="about")
     helper.set_model_props(model, {"author": "me"})
     model.graph.node[0].doc_string = "a sum"
+    model.graph.metadata_props.add(key="signature", value="x -> y")
 
     written = rewrite(model)
 
@@ -215,6 +216,8 @@ def test_what_the_file_says_about_itself_survives(rewrite):
     )
     assert (written.metadata_props[0].key, written.metadata_props[0].value) == ("author", "me")
     assert (written.graph.name, written.graph.node[0].doc_string) == ("g", "a sum")
+    (of_graph,) = written.graph.metadata_props
+    assert (of_graph.key, of_graph.value) == ("signature", "x -> y")
 
 
 def test_external_data_is_found_beside_the_model(tenon, tmp_path):

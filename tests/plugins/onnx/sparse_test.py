@@ -114,6 +114,20 @@ def test_gaps_are_small_and_run_elsewhere(tenon, tmp_path, dtype, most):
 
 
 @pytest.mark.parametrize("form", ["tensors", "gaps"])
+def test_a_weight_that_is_not_trained_stays_one(rewrite, tenon, tmp_path, form):
+    model = product(weight())
+    model.graph.initializer[0].metadata_props.add(key="tenon.train", value="0")
+
+    onnx.save(model, tmp_path / "dense.onnx")
+    tenon.convert(tmp_path / "dense.onnx", tmp_path / "sparse.onnx", f'{{"sparse": "{form}"}}')
+    written = rewrite(onnx.load(tmp_path / "sparse.onnx"))
+
+    tensors = [*written.graph.initializer, *(s.values for s in written.graph.sparse_initializer)]
+    kept = [t for t in tensors if t.data_type == F]
+    assert [[(e.key, e.value) for e in t.metadata_props] for t in kept] == [[("tenon.train", "0")]]
+
+
+@pytest.mark.parametrize("form", ["tensors", "gaps"])
 def test_weights_without_many_zeros_stay(rewrite, form):
     written = rewrite(product(weight(zeros=0.1)), f'{{"sparse": "{form}"}}')
 

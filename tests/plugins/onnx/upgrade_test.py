@@ -79,6 +79,7 @@ CASES = {
         softmax_by_rows(1),
     ),
     "softmax_11_last": (model_of("Softmax", 11, X4, axis=3), X4, softmax_by_rows(3)),
+    "softmax_11_of_nothing": (model_of("Softmax", 11, (2, 3, 0)), (2, 3, 0), lambda x: [x]),
     "log_softmax_9": (
         model_of("LogSoftmax", 9, X4, axis=2),
         X4,

@@ -250,6 +250,88 @@ TEST_F(Edges, AWindowThatNoMemoryHoldsIsRefused) {
                 testing::HasSubstr("no memory for 281474976710656 bytes"));
 }
 
+// In float32 it is 0, -9, -27, 58, 197, 282, 264, 255.
+TEST_F(Edges, CubicResizingOfIntegersSaturates) {
+  EXPECT_EQ(run("  constant %x: u8[1, 1, 4] = [0, 0, 255, 255]\n"
+                "  constant %s: f32[3] = [1, 1, 2]\n  constant %none: f32[0] = []\n"
+                "  %r: u8[1, 1, 8] = Resize(%x, %none, %s) {mode = \"cubic\"} @r\n",
+                "f32[1, 1, 8]", "Cast(%r) {to = dtype f32}"),
+            (std::vector<float>{0, 0, 0, 58, 197, 255, 255, 255}));
+}
+
+TEST_F(Edges, ResizeRefusesAPolicyThatItDoesNotKnow) {
+  EXPECT_THAT(
+      refusal("  input %x: f32[1, 1, 2, 2]\n  constant %n: i64[4] = [1, 1, 4, 6]\n"
+              "  %y: f32[*] = Resize(%x, _, _, %n) {keep_aspect_ratio_policy = \"big\"} @n\n",
+              {}),
+      testing::HasSubstr(
+          "keep_aspect_ratio_policy: expected one of stretch, not_larger, not_smaller"));
+}
+
+TEST_F(Edges, SplitRefusesAnotherNumberThanItsOutputs) {
+  EXPECT_THAT(refusal("  input %x: f32[6]\n  %y: f32[3], %z: f32[3] = Split(%x) {axis = 0, "
+                      "num_outputs = 3} @n\n",
+                      {}),
+              testing::HasSubstr("num_outputs: expected 2, the number of outputs, got 3"));
+}
+
+// ONNX's text: without SAME_UPPER the larger half of what an output_shape cuts is cut in front.
+TEST_F(Edges, AnOutputShapeOfConvTransposeCutsMoreInFront) {
+  constexpr std::string_view kNumbers =
+      "  constant %x: f32[1, 1, 2] = [1, 2]\n  constant %w: f32[1, 1, 3] = [1, 10, 100]\n";
+  auto cut = [&](std::string_view more) {
+    return run(
+        kNumbers, "f32[1, 1, 4]",
+        cat("ConvTranspose(%x, %w) {output_shape = ints [4], strides = ints [2]", more, "}"));
+  };
+  EXPECT_EQ(cut(""), (std::vector<float>{10, 102, 20, 200}));
+  EXPECT_EQ(cut(", auto_pad = \"SAME_LOWER\""), (std::vector<float>{10, 102, 20, 200}));
+  EXPECT_EQ(cut(", auto_pad = \"SAME_UPPER\""), (std::vector<float>{1, 10, 102, 20}));
+}
+
+// numpy.matmul of vectors, as MatMul has it.
+TEST_F(Edges, IntegerProductsTakeVectors) {
+  constexpr std::string_view kNumbers =
+      "  constant %v: u8[3] = [1, 2, 3]\n  constant %m: u8[3, 2] = [0, 1, 2, 3, 4, 5]\n"
+      "  constant %z: u8[1] = [1]\n";
+  auto product = [&](std::string_view type, std::string_view node) {
+    return run(cat(kNumbers, "  %p: i32", type, " = ", node, " @p\n"), cat("f32", type),
+               "Cast(%p) {to = dtype f32}");
+  };
+  EXPECT_EQ(product("[2]", "MatMulInteger(%v, %m)"), (std::vector<float>{16, 22}));
+  EXPECT_EQ(product("[2]", "MatMulInteger(%v, %m, %z, %z)"), (std::vector<float>{7, 10}));
+  EXPECT_EQ(product("[]", "MatMulInteger(%v, %v)"), (std::vector<float>{14}));
+}
+
+// numpy.argmax and argmin: the first NaN, or the last one.
+TEST_F(Edges, NaNIsWhatArgMaxAndArgMinLookFor) {
+  constexpr std::string_view kNumbers = "  constant %x: f32[4] = [3, nan, nan, 1]\n";
+  for (std::string type : {"ArgMax", "ArgMin"})
+    for (int last : {0, 1})
+      EXPECT_EQ(run(cat(kNumbers, "  %i: i64[] = ", type, "(%x) {axis = 0, keepdims = 0, ",
+                        "select_last_index = ", last, "} @i\n"),
+                    "f32[]", "Cast(%i) {to = dtype f32}"),
+                std::vector<float>{static_cast<float>(1 + last)})
+          << type;
+  EXPECT_EQ(run(kNumbers, "f32[4]", "Hardmax(%x) {axis = 0}"), (std::vector<float>{0, 1, 0, 0}));
+}
+
+// A hair above the middle between two floats, and in double the middle itself.
+TEST_F(Edges, IntegersAreRoundedOnce) {
+  constexpr int64_t kNumber = (int64_t{1} << 60) + (int64_t{1} << 36) + 1;
+  for (std::string type : {"i64", "u64"})
+    EXPECT_EQ(run(cat("  constant %x: ", type, "[1] = [", kNumber, "]\n"), "f32[1]",
+                  "Cast(%x) {to = dtype f32}"),
+              std::vector<float>{static_cast<float>(kNumber)});
+}
+
+TEST_F(Edges, RangeTakesATypeToCountIn) {
+  EXPECT_EQ(run("  constant %a: f32[] = [0]\n  constant %b: f32[] = [3]\n"
+                "  constant %c: f32[] = [1]\n",
+                "f32[3]", "Range(%a, %b, %c) {stash_type = dtype f32}"),
+            (std::vector<float>{0, 1, 2}));
+}
+
 TEST_F(Edges, SumsOfIntegersWrapAround) {
   constexpr std::string_view kNumbers =
       "  constant %x: i64[2] = [9223372036854775807, 2]\n  constant %a: i64[1] = [0]\n";
