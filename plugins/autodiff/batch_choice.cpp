@@ -31,6 +31,14 @@ Result<OwnedGraph> zeros_like_outputs(EditView edit, Node node) {
   return std::move(made.graph);
 }
 
+// The first example that takes the branch, as an index [1]; [0] where there are no examples.
+Value first_of(Builder& b, const BatchContext& c, Value counted) {
+  if (c.size > 0) return b.op("ArgMax", {counted}, {{"axis", 0}});
+  Value more = b.op("Concat", {counted, b.ints({0})}, {{"axis", 0}});
+  Value first = b.op("ArgMax", {more}, {{"axis", 0}});
+  return b.op("Slice", {first, b.ints({0}), b.op("Shape", {counted})});
+}
+
 // One branch for the examples that take it: the others get the inputs of the first that does, and
 // where none does, it does not run. `part` is the node to be batched.
 Result<std::vector<Value>> guarded_branch(
@@ -39,7 +47,7 @@ Result<std::vector<Value>> guarded_branch(
   Value takes = b.reshape(c.batched.at(node.input(0).id), {-1});
   if (!is_then) takes = b.op("Not", {takes});
   Value counted = b.cast(takes, TN_I64);
-  Value first = b.op("ArgMax", {counted}, {{"axis", 0}, {"keepdims", 0}});
+  Value first = first_of(b, c, counted);
   Value count = b.sum(counted, {0}, false);
   Value any = b.op("Greater", {count, b.reshape(b.ints({0}), {})});
   std::vector<Value> inputs{any};

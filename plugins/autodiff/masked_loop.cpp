@@ -70,7 +70,7 @@ Result<LoopForm> masked_loop(EditView edit, Node node, Graph body, const Interfa
 
 Value any_of(Builder& b, Value x) {
   Value most = b.op("ReduceMax", {b.cast(x, TN_I32)}, {{"keepdims", 0}});
-  return b.cast(most, TN_BOOL);
+  return b.op("Greater", {most, b.number(0, TN_I32)});  // the largest of no numbers is below 0
 }
 
 Status join_conditions(const OwnedGraph& body) {

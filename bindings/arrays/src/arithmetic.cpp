@@ -104,9 +104,10 @@ Value shifted(Call& c, const char* direction) {
 
 Values pow(Call& c) {
   Json power = c.json(1);
-  if (power == 0.5) return node("Sqrt", {as_float(c[0])});
-  if (power == 1) return c[0];
-  Value a = c[0].is_bool() ? cast(c[0], TN_I8) : c[0];
+  const Value base = power.is_number_float() ? as_float(c[0]) : c[0];
+  if (power == 0.5) return node("Sqrt", {base});
+  if (power == 1) return base;
+  Value a = base.is_bool() ? cast(base, TN_I8) : base;
   if (power == 2) return a * a;
   std::vector<Value> both = alike({c[0], c[1]});
   for (Value& x : both)

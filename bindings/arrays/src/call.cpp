@@ -2,6 +2,7 @@
 // Binds arguments to a signature, converts them as it says, and runs the row.
 #include "call.hpp"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace tenon::arrays {
@@ -251,6 +252,12 @@ int64_t Call::axis(size_t i, int64_t rank) const {
   return axis_of(integer(i), rank);
 }
 std::vector<int64_t> Call::axes(size_t i, int64_t rank) const {
+  std::vector<int64_t> all = axes_in_turn(i, rank);
+  for (auto at = all.begin(); at != all.end(); ++at)
+    if (std::find(all.begin(), at, *at) != at) refuse(i, "each axis once");
+  return all;
+}
+std::vector<int64_t> Call::axes_in_turn(size_t i, int64_t rank) const {
   std::vector<int64_t> all;
   if (given_[i].is_null()) {
     for (int64_t axis = 0; axis < rank; ++axis)

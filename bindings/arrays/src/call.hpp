@@ -80,9 +80,10 @@ class Call {
   bool flag(size_t i) const;
   std::string text(size_t i) const;
   uint32_t dtype(size_t i, uint32_t fallback = TN_DTYPE_NONE) const;
-  // Axes of a value, counted from its first one; `ints` of none are all.
+  // Axes of a value, counted from its first one; `ints` of none are all. Each may be named once.
   int64_t axis(size_t i, int64_t rank) const;
   std::vector<int64_t> axes(size_t i, int64_t rank) const;
+  std::vector<int64_t> axes_in_turn(size_t i, int64_t rank) const;  // one may be named again
   // All values among the arguments, in order.
   std::vector<Value> inputs() const;
   Value scalar(const Json& number, uint32_t dtype) const { return graph.number(number, dtype); }

@@ -26,7 +26,7 @@ Values filled_like(Call& c) {
 }
 
 // first + i*step, whole where both are.
-Value sequence(const Call& c, const Json& first, const Json& step, int64_t count, uint32_t dtype) {
+std::vector<Json> sequence(const Json& first, const Json& step, int64_t count) {
   bool whole = is_whole(first) && is_whole(step);
   std::vector<Json> elements;
   for (int64_t i = 0; i < count; ++i) {
@@ -36,7 +36,7 @@ Value sequence(const Call& c, const Json& first, const Json& step, int64_t count
       elements.push_back(first.get<double>() + static_cast<double>(i) * step.get<double>());
     }
   }
-  return c.graph.constant(dtype, {count}, elements);
+  return elements;
 }
 // How many elements a constant of the graph has, which is made when the function is traced.
 int64_t counted(std::string_view function, double count) {
@@ -44,23 +44,36 @@ int64_t counted(std::string_view function, double count) {
   if (!(count <= 0x1p28)) invalid(cat(function, ": expected fewer elements, got ", count));
   return static_cast<int64_t>(count);
 }
+// How many whole numbers there are from first up or down to last, by steps: a double does not hold
+// all of 64 bits.
+double whole_count(int64_t first, int64_t last, int64_t step) {
+  if (step > 0 ? last <= first : last >= first) return 0;
+  const bool rises = step > 0;
+  const uint64_t low = static_cast<uint64_t>(rises ? first : last),
+                 high = static_cast<uint64_t>(rises ? last : first),
+                 by = rises ? static_cast<uint64_t>(step) : -static_cast<uint64_t>(step);
+  return static_cast<double>((high - low - 1) / by + 1);
+}
 Values arange(Call& c) {
   Json first = c.json(1).is_null() ? Json(0) : c.json(0);
   Json last = c.json(1).is_null() ? c.json(0) : c.json(1);
   Json step = c.json(2);
   if (step == 0) invalid("arange: step: expected a number other than 0");
-  double count = std::ceil((last.get<double>() - first.get<double>()) / step.get<double>());
+  const bool whole = is_whole(first) && is_whole(last) && is_whole(step);
+  const double count =
+      whole ? whole_count(first, last, step)
+            : std::ceil((last.get<double>() - first.get<double>()) / step.get<double>());
   const int64_t n = counted("arange", count < 0 ? 0 : count);
-  bool whole = is_whole(first) && is_whole(last) && is_whole(step);
-  uint32_t dtype = c.dtype(3, whole ? TN_I64 : TN_F32);
-  return sequence(c, first, step, n, dtype);
+  return c.graph.constant(c.dtype(3, whole ? TN_I64 : TN_F32), {n}, sequence(first, step, n));
 }
 Values linspace(Call& c) {
   double start = c.json(0).get<double>();
   int64_t count = counted("linspace", static_cast<double>(c.integer(2)));
   int64_t steps = c.flag(4) ? count - 1 : count;
   double step = steps > 0 ? (c.json(1).get<double>() - start) / static_cast<double>(steps) : 0;
-  return sequence(c, start, step, count, c.dtype(3));
+  std::vector<Json> elements = sequence(start, step, count);
+  if (steps > 0 && c.flag(4)) elements.back() = c.json(1).get<double>();  // not rounded on the way
+  return c.graph.constant(c.dtype(3), {count}, elements);
 }
 Values eye(Call& c) {
   int64_t rows = c.integer(0);
@@ -142,13 +155,13 @@ const Function kRows[] = {
     {"from_dlpack(x)", "",
      "The array of another library; every function takes such arrays as they are, too.", "",
      [](Call& c) -> Values { return c[0]; }},
-    {"full(shape: ints, value: scalar, dtype: dtype = none)", "",
+    {"full(shape: ints, fill_value: scalar, dtype: dtype = none)", "",
      "An array of this shape, filled with one number; float32 of a float unless dtype says else.",
      "",
      [](Call& c) -> Values {
        return full(c.graph, c.ints(0), c.json(1), dtype_for(c, 2, c.json(1)));
      }},
-    {"full_like(x, number: scalar, dtype: dtype = none)", "",
+    {"full_like(x, fill_value: scalar, dtype: dtype = none)", "",
      "An array of the shape of x, symbolic sizes too, filled with one number.", "",
      [](Call& c) -> Values { return like(c, c.json(1), 2); }},
     {"linspace(start: scalar, stop: scalar, num: int, dtype: dtype = \"float32\", "

@@ -99,7 +99,7 @@ Values several(Call& c) {  // x, s, axes, norm
   Value x = kind == Kind::kToHalf ? c[0] : pairs(c, c[0]);
   std::vector<int64_t> sizes;
   if (!c.json(1).is_null()) sizes = c.ints(1);
-  std::vector<int64_t> axes = c.axes(2, rank_of(x, kind));
+  std::vector<int64_t> axes = c.axes_in_turn(2, rank_of(x, kind));
   if (c.json(2).is_null() && !sizes.empty() && sizes.size() < axes.size())
     axes.erase(axes.begin(), axes.end() - static_cast<std::ptrdiff_t>(sizes.size()));
   if (axes.empty() || (!sizes.empty() && sizes.size() != axes.size()))
@@ -129,7 +129,7 @@ Values frequencies(Call& c) {  // n, d, dtype
 }
 
 Values shifted(Call& c) {
-  std::vector<int64_t> axes = c.axes(1, c[0].rank()), by;
+  std::vector<int64_t> axes = c.axes_in_turn(1, c[0].rank()), by;
   for (int64_t axis : axes) {
     int64_t half = c[0].size_of(axis) / 2;
     by.push_back(c.row.op == "fftshift" ? half : -half);

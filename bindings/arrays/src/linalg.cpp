@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linear algebra by the array API's extension `linalg`. Matrices are the last two axes; leading
 // axes count them. The factorisations are operators of the plugin `linalg`.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -124,10 +125,12 @@ Value diagonal_of(const Value& x, int64_t offset) {
   return node("Gather", {line, x.graph->integers(places)}, {{"axis", x.rank() - 2}});
 }
 
+// The axis counts from the end, as the others are broadcast.
 Values cross(Call& c) {
-  int64_t axis = c.axis(2, c[0].rank());
-  if (c[0].size_of(axis) != 3)
-    invalid(cat("linalg.cross: expected axis ", axis, " of size 3, got ", c[0].text()));
+  const int64_t rank = std::max(c[0].rank(), c[1].rank()), axis = c.axis(2, rank) - rank;
+  for (const Value& x : {c[0], c[1]})
+    if (x.size_of(axis_of(axis, x.rank())) != 3)
+      invalid(cat("linalg.cross: expected axis ", axis, " of size 3, got ", x.text()));
   auto moved = [&](const Value& x, int64_t by) {
     return by_name(c.graph, "roll", {json_of(x), by, axis});
   };
@@ -137,6 +140,7 @@ Values cross(Call& c) {
 // The p-norm of the elements along axes.
 Value norm_along(const Value& x, const std::vector<int64_t>& axes, double order, bool keep) {
   Value size = node("Abs", {x});
+  if (order == 2 && axes.empty()) return size;  // the operator would take all of them
   if (order == 2)
     return node("ReduceL2", {x, x.graph->integers(axes)}, {{"keepdims", keep ? 1 : 0}});
   if (order == 1) return reduce("ReduceSum", size, axes, keep);

@@ -7,6 +7,13 @@ namespace {
 
 using cxx::cat, cxx::invalid;
 
+// How many axes lie behind [batch, channels].
+int64_t spatial_rank(const Call& c) {
+  if (c[0].rank() < 3)
+    invalid(cat("x: expected [batch, channels, ...], three axes at least, got ", c[0].text()));
+  return c[0].rank() - 2;
+}
+
 // One size for all, or one for each.
 std::vector<int64_t> each(const Call& c, size_t i, int64_t rank) {
   std::vector<int64_t> sizes = c.ints(i);
@@ -33,7 +40,7 @@ Values linear(Call& c) {
 }
 
 Values conv(Call& c) {  // x, weight, bias, stride, padding, dilation, groups
-  int64_t rank = c[0].rank() - 2;
+  int64_t rank = spatial_rank(c);
   Json attributes = {
       {"strides", each(c, 3, rank)}, {"dilations", each(c, 5, rank)}, {"group", c.integer(6)}};
   if (!c.json(4).is_string()) {
@@ -47,7 +54,7 @@ Values conv(Call& c) {  // x, weight, bias, stride, padding, dilation, groups
 }
 
 Values pool(Call& c) {  // x, window, stride, padding
-  int64_t rank = c[0].rank() - 2;
+  int64_t rank = spatial_rank(c);
   Json attributes = {{"kernel_shape", each(c, 1, rank)},
                      {"strides", each(c, c.has(2) ? 2 : 1, rank)},
                      {"pads", twice(each(c, 3, rank))}};
@@ -56,11 +63,16 @@ Values pool(Call& c) {  // x, window, stride, padding
 }
 
 Values one_hot(Call& c) {
+  const int64_t classes = c.integer(1);
+  if (classes < 0) invalid(cat("one_hot: classes: expected a number from 0, got ", classes));
   std::vector<Json> places;
-  for (int64_t i = 0; i < c.integer(1); ++i)
+  for (int64_t i = 0; i < classes; ++i)
     places.push_back(i);
-  Value all = c.graph.constant(c[0].dtype, {c.integer(1)}, places);
-  return cast(eq(expand_dims(c[0], c[0].rank()), all), c.dtype(2));
+  // A type of 8 or 16 bits may hold fewer numbers than there are classes.
+  const bool is_narrow = !c[0].is_float() && TN_DTYPE_BITS(c[0].dtype) < 32;
+  const Value labels = is_narrow ? cast(c[0], TN_I32) : c[0];
+  Value all = c.graph.constant(labels.dtype, {classes}, places);
+  return cast(eq(expand_dims(labels, labels.rank()), all), c.dtype(2));
 }
 
 const Function kRows[] = {

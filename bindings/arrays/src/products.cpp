@@ -9,13 +9,18 @@ namespace {
 
 using cxx::cat, cxx::invalid;
 
+// The axis is not one of those that are broadcast.
 Values vecdot(Call& c) {
-  if (c[0].is_bool()) {
-    Value both = node("And", {c[0], c[1]});
-    return any_of(both, {c.axis(2, both.rank())}, false);
+  Value both = c[0].is_bool() ? node("And", {c[0], c[1]}) : c[0] * c[1];
+  const int64_t axis = c.axis(2, both.rank()), from_end = both.rank() - axis;
+  for (const Value& x : {c[0], c[1]}) {
+    const int64_t size =
+        x.rank() < from_end ? 1 : x.dims[x.dims.size() - static_cast<size_t>(from_end)];
+    if (size >= 0 && both.dims[static_cast<size_t>(axis)] > size)
+      invalid(cat("vecdot: expected one size of axis ", axis, " in both, got ", c[0].text(),
+                  " beside ", c[1].text()));
   }
-  Value both = c[0] * c[1];
-  return reduce("ReduceSum", both, {c.axis(2, both.rank())}, false);
+  return c[0].is_bool() ? any_of(both, {axis}, false) : reduce("ReduceSum", both, {axis}, false);
 }
 
 char letter(int64_t i) {
@@ -26,6 +31,22 @@ std::string letters(int64_t first, int64_t count) {
   for (int64_t i = 0; i < count; ++i)
     text += letter(first + i);
   return text;
+}
+
+// The axes that are summed are pairs of one size, and no axis is in two of them.
+void check_pairs(const Call& c, const std::vector<int64_t> (&summed)[2]) {
+  for (size_t i = 0; i < summed[0].size(); ++i) {
+    int64_t sizes[2];
+    for (size_t side : {0u, 1u}) {
+      const auto& axes = summed[side];
+      sizes[side] = c[side].dims[static_cast<size_t>(axes[i])];
+      if (std::count(axes.begin(), axes.end(), axes[i]) > 1)
+        invalid(cat("tensordot: axes: expected each axis once, got ", cxx::dump(c.json(2))));
+    }
+    if (sizes[0] >= 0 && sizes[1] >= 0 && sizes[0] != sizes[1])
+      invalid(cat("tensordot: axes: expected axes of one size, got ", c[0].text(), " beside ",
+                  c[1].text()));
+  }
 }
 
 Values tensordot(Call& c) {
@@ -46,6 +67,7 @@ Values tensordot(Call& c) {
       for (int64_t axis : axes[side].get<std::vector<int64_t>>())
         summed[side].push_back(axis_of(axis, ranks[side]));
   }
+  check_pairs(c, summed);
   std::string names[] = {letters(0, ranks[0]), letters(ranks[0], ranks[1])};
   std::string kept;
   for (size_t i = 0; i < summed[0].size(); ++i)

@@ -77,6 +77,7 @@ Values diff(Call& c) {
   for (size_t i : {3u, 0u, 4u})  // prepend, x, append
     if (c.has(i)) parts.push_back(c[i].rank() || i == 0 ? c[i] : slice_of(c[i]));
   Value x = parts.size() > 1 ? concat(parts, axis) : parts[0];
+  if (c.integer(2) < 0) invalid(cat("diff: n: expected a number from 0, got ", c.integer(2)));
   for (int64_t n = c.integer(2); n > 0; --n) {
     Value after = slice(x, axis, 1, INT64_MAX);
     Value before = slice(x, axis, 0, -1);

@@ -65,6 +65,14 @@ Values moveaxis(Call& c) {
   return permute(c[0], order);
 }
 
+Values permuted(Call& c) {
+  const std::vector<int64_t> order = c.axes(1, c[0].rank());
+  if (std::ssize(order) != c[0].rank())
+    invalid(cat("permute_dims: axes: expected each of ", c[0].rank(), " axes, got ",
+                cxx::dump(c.json(1))));
+  return permute(c[0], order);
+}
+
 Values matrix_transpose(Call& c) {
   int64_t rank = c[0].rank();
   if (rank < 2) invalid(cat("expected at least two axes, got ", c[0].text()));
@@ -80,6 +88,21 @@ Values transpose(Call& c) {
   for (int64_t a = c[0].rank(); a > 0; --a)
     order.push_back(a - 1);
   return permute(c[0], order);
+}
+
+// The operator would give a shape that is wider than the one that is asked for.
+Values repeated(Call& c) {
+  const Value& x = c[0];
+  const std::vector<int64_t> shape = c.ints(1);
+  bool fits = x.dims.size() <= shape.size();
+  for (size_t k = 0; fits && k < x.dims.size(); ++k) {
+    const int64_t own = x.dims[x.dims.size() - 1 - k];
+    fits = own < 0 || own == 1 || own == shape[shape.size() - 1 - k];
+  }
+  if (!fits)
+    invalid(cat("broadcast_to: shape: expected one that ", x.text(), " can be repeated to, got ",
+                cxx::shape_text(shape)));
+  return broadcast_to(x, shape);
 }
 
 Values squeezed(Call& c) {
@@ -134,7 +157,7 @@ Values roll(Call& c) {
   Value x = c[0];
   bool is_whole = c.json(2).is_null();
   if (is_whole) x = reshape(x, {-1});
-  std::vector<int64_t> axes = is_whole ? std::vector<int64_t>{0} : c.axes(2, x.rank());
+  std::vector<int64_t> axes = is_whole ? std::vector<int64_t>{0} : c.axes_in_turn(2, x.rank());
   std::vector<int64_t> shifts = c.ints(1);
   if (c.json(1).is_number()) shifts.resize(axes.size(), shifts[0]);
   if (shifts.size() != axes.size())
@@ -156,10 +179,11 @@ Values repeat(Call& c) {
   if (times.size() == 1) times.resize(static_cast<size_t>(size), times[0]);
   if (static_cast<int64_t>(times.size()) != size)
     invalid(cat("repeat: repeats: expected ", size, " numbers, got ", times.size()));
+  if (std::ranges::any_of(times, [](int64_t n) { return n < 0; }))
+    invalid(cat("repeat: repeats: expected numbers from 0, got ", cxx::dump(c.json(1))));
   std::vector<int64_t> order;
   for (int64_t i = 0; i < size; ++i)
-    order.insert(order.end(),
-                 static_cast<size_t>(std::max<int64_t>(times[static_cast<size_t>(i)], 0)), i);
+    order.insert(order.end(), static_cast<size_t>(times[static_cast<size_t>(i)]), i);
   return node("Gather", {x, c.graph.integers(order)}, {{"axis", axis}});
 }
 
@@ -245,7 +269,7 @@ const Function kRows[] = {
      "The arrays, each repeated to the shape that all of them have together.", "",
      [](Call& c) -> Values { return broadcast_together(c.list(0)); }},
     {"broadcast_to(x, shape: ints)", "", "x repeated over the axes that shape has more of.", "",
-     [](Call& c) -> Values { return broadcast_to(c[0], c.ints(1)); }},
+     repeated},
     {"concat(arrays: arrays, axis: int = 0)", "",
      "Arrays one after the other on axis; none: all of them as vectors.", "", concatenated},
     {"expand_dims(x, axis: int = 0)", "", "A new axis of size 1 at this index.", "",
@@ -262,8 +286,7 @@ const Function kRows[] = {
      "last "
      "element), \"reflect\" (without repeating it) or \"wrap\".",
      "", pad},
-    {"permute_dims(x, axes: axes)", "", "Axis i of the result is axis axes[i] of x.", "",
-     [](Call& c) -> Values { return permute(c[0], c.axes(1, c[0].rank())); }},
+    {"permute_dims(x, axes: axes)", "", "Axis i of the result is axis axes[i] of x.", "", permuted},
     {"repeat(x, repeats: ints, axis: int = none)", "",
      "Each slice of axis so many times in a row; axis none: each element of x as one vector.", "",
      repeat},

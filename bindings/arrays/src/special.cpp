@@ -69,6 +69,8 @@ Values digamma(Call& c) {
 // sqrt(pi) exp(x^2) erfc(x) from x = kTail on, where 1 - erf(x) has few digits left: Laplace's
 // continued fraction, as long as float64 has digits there.
 constexpr double kTail = 2.5;
+// Behind it erfc is 0 in float64.
+constexpr double kEnd = 30;
 Value scaled_tail(const Value& x) {
   constexpr int kDepth = 26;
   Value made = x;
@@ -77,7 +79,8 @@ Value scaled_tail(const Value& x) {
   return node("Reciprocal", {made});
 }
 Values erfc(Call& c) {
-  Value x = in_double(c), is_near = lt(x, kTail), far = where(is_near, kTail, x);
+  Value x = in_double(c), is_near = lt(x, kTail);
+  Value far = where(lt(kEnd, x), kEnd, where(is_near, kTail, x));
   Value tail = node("Exp", {-(far * far)}) * scaled_tail(far) / std::sqrt(pi);
   return cast(where(is_near, Operand(1) - node("Erf", {x}), tail), c[0].dtype);
 }
@@ -103,7 +106,9 @@ Values erfinv(Call& c) {
     Value step = where(is_near, (node("Erf", {x}) - safe) / slope, in_tail);
     x = x - step / (x * step + 1);
   }
-  Value edge = where(eq(y, 1), HUGE_VAL, where(eq(y, -1), -HUGE_VAL, x * 0 + std::nan("")));
+  // At 1 and -1 the slope is infinite, too, and beyond them none.
+  Value outer = where(inside, 0, y), is_end = eq(node("Abs", {outer}), 1);
+  Value edge = outer * where(is_end, c.scalar(HUGE_VAL, TN_F64), std::nan(""));
   return cast(where(inside, where(is_below, -x, x), edge), c[0].dtype);
 }
 

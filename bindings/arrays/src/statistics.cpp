@@ -66,20 +66,34 @@ Between ordered(const Value& all, const Value& q) {
   auto number = [&](double value, uint32_t dtype) { return x.graph->number(value, dtype); };
   const Value at = q * number(static_cast<double>(last), TN_F64);
   const Value low = node("Floor", {at});
-  const Value lower = cast(low, TN_I64);
+  // Behind the last element, which is refused, where q is none of 0 to 1.
+  const Value is_inside = node("And", {node("GreaterOrEqual", {q, number(0, TN_F64)}),
+                                       node("LessOrEqual", {q, number(1, TN_F64)})});
+  const Value lower = cast(where(is_inside, low, static_cast<double>(n)), TN_I64);
   const Value upper =
       node("Min", {lower + x.graph->number(1, TN_I64), x.graph->number(last, TN_I64)});
   return {taken(x, lower), taken(x, upper), cast(at - low, x.dtype)};
 }
 
-// Between two elements in order, linearly; NaN where there is one. of_vector: the results of each q
+// Linearly. Where one end is infinite, their distance is infinite too, or none: then each end
+// counts by its share, and the second one not at all where it has none.
+Value point_of(const Between& found) {
+  const auto& [from, to, part] = found;
+  const Value line = from + (to - from) * part;
+  const Value by_shares = from * (Operand(1) - part) + to * part;
+  const Value is_from = node("Or", {eq(from, to), eq(part, 0)});
+  const Value is_infinite = node("Or", {node("IsInf", {from}), node("IsInf", {to})});
+  return where(is_infinite, where(is_from, from, by_shares), line);
+}
+
+// Between two elements in order; NaN where there is one. of_vector: the results of each q
 // are on a last axis, which comes first.
 Value quantile(const Value& x,
                const Between& found,
                bool of_vector,
                const std::vector<int64_t>& axes,
                bool keeps) {
-  Value made = found.from + (found.to - found.from) * found.part;
+  Value made = point_of(found);
   const Value has_nan = node("IsNaN", {reduce("ReduceMax", x, {x.rank() - 1}, of_vector)});
   made = where(has_nan, x.graph->number(std::numeric_limits<double>::quiet_NaN(), x.dtype), made);
   if (of_vector) {
@@ -141,7 +155,8 @@ const Function kRows[] = {
      "", median},
     {"quantile(x: float, q, axis: axes = none, keepdims: flag = false)", "",
      "The value below which the fraction q of the elements lies, linear between two elements; NaN "
-     "where there is one. The results of a vector q are on a new first axis.",
+     "where there is one. The results of a vector q are on a new first axis; a q outside of 0 to 1 "
+     "is an error when the function runs.",
      "", quantiles},
 };
 

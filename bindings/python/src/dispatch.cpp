@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that are compiled when they are called: a bounded cache from the types and shapes of
 // the arguments to plans, and the short way of a call that finds its plan there.
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <unordered_map>
+#include <utility>
 
 #include <pybind11/stl.h>
 
@@ -60,7 +62,17 @@ Result read_result(const py::tuple& port) {
   return result;
 }
 
+// Whoever held an array may have changed its shape, its type or its flags in place.
+bool is_as_made(const py::array& array, const Result& result) {
+  return array.writeable() && dtype_of(array.dtype()) == result.dtype &&
+         std::equal(array.shape(), array.shape() + array.ndim(), result.dims.begin(),
+                    result.dims.end());
+}
+
 py::array take_array(Result& result) {
+  std::erase_if(result.made, [&](const py::array& array) {
+    return array.ref_count() == 1 && !is_as_made(array, result);
+  });
   for (py::array& array : result.made) {
     if (array.ref_count() == 1) return array;
   }
@@ -159,12 +171,12 @@ class Dispatch {
     return run(*entry, given);
   }
   py::tuple stats() const { return py::make_tuple(compiles_, hits_, entries_.size()); }
-  void clear() { entries_.clear(); }
+  void clear() { auto forgotten = std::exchange(entries_, {}); }
   // Of the plan last used.
   std::string describe() const {
-    const Entry* last = nullptr;
+    std::shared_ptr<const Entry> last;  // another thread may make the cache forget it meanwhile
     for (const auto& [key, entry] : entries_) {
-      if (!last || entry->last_used > last->last_used) last = entry.get();
+      if (!last || entry->last_used > last->last_used) last = entry;
     }
     if (!last) throw Error(TN_FAILED_PRECONDITION, "the function was not called yet");
     TextSink text;
@@ -211,8 +223,10 @@ class Dispatch {
     }));
     entry->plan = Handle<tn_plan>(session_, raw, session_->eval->release);
     ++compiles_;
-    if (entries_.size() >= limit_) entries_.erase(oldest());
-    entries_[key] = entry;
+    // A plan ends without the GIL: behind a change of the cache, never within it.
+    std::shared_ptr<Entry> forgotten, replaced;
+    if (entries_.size() >= limit_) forgotten = std::move(entries_.extract(oldest()).mapped());
+    replaced = std::exchange(entries_[key], entry);  // by another thread, for the same arguments
     return entry;
   }
 

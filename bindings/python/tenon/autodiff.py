@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from . import tree
+from . import _core, tree
 from .arrays import astype, zeros_like
 from .dispatch import as_input, float_type, type_of
 from .eager import plan_of
 from .errors import InvalidArgument
+from .events import session
 from .model import Model
 from .trace import Trace, Value, as_value, current, tracing, users_line
 from .transforms import Compiled
@@ -205,6 +206,13 @@ def _moving(f: Function, primals: tuple, who: str) -> Inner:
     return inner
 
 
+def _kept(leaf: Any) -> Any:
+    """What an argument is now: whoever gave an array may go on writing to it."""
+    if isinstance(leaf, Value) or type(leaf) in (bool, int, float):
+        return leaf
+    return np.array(_core.as_tensor(session(), leaf))
+
+
 def _like(given: Any, dtype: str, shape: Sequence[Dim], what: str) -> Any:
     """What is given for a value: it has its shape, and gets its type."""
     if given is None:
@@ -222,6 +230,7 @@ def vjp(f: Function, /, *primals: Any) -> tuple[Any, Function]:
     """(f(*primals), pull): pull takes a tree like the result, a weight for each number in it, and
     gives the gradient of their weighted sum, a tuple with a tree for each of the primals, with None
     for integers. f is traced when vjp is called, each time."""
+    primals = tree.map_leaves(_kept, primals)
     inner = _moving(f, primals, "vjp")
     results, structure = inner.results, tree.flatten(primals)[2]
     positions = inner.floats()

@@ -11,7 +11,7 @@ from . import tree
 from .arrays import flip, subtract
 from .eager import anywhere_anew
 from .errors import ArgumentError
-from .trace import Trace, Value, as_value, cast, current, users_line
+from .trace import Trace, Value, as_operand, as_value, cast, current, users_line
 from .transforms import Compiled
 from .types import is_float
 
@@ -126,7 +126,7 @@ def cond(condition: Any, true: Function, false: Function, /, *operands: Any) -> 
     is computed. Both give the same structure, types and shapes; a number takes the type of what the
     other one gives. Under `tn.vmap` with a condition of each example both are computed."""
     chosen = _truth(condition, "cond: condition")
-    operands = tuple(tree.map_leaves(as_value, x) for x in operands)
+    operands = tuple(tree.map_leaves(as_operand, x) for x in operands)
     results, bodies, captured = [], [], []
     for f in (true, false):
         with Trace() as body:
@@ -226,8 +226,10 @@ def scan(
     """state, y = f(state, x) for each slice x of the first axis of xs, a tree; the last state, and
     all y stacked. xs None: length steps with x None. reverse: from the last slice to the first."""
     slices, given = _values(xs)
-    if length is not None and not hasattr(length, "__index__"):
-        raise ArgumentError(f"{users_line()}: scan: length: expected an integer, got {length!r}")
+    if length is not None and (not hasattr(length, "__index__") or length.__index__() < 0):
+        raise ArgumentError(
+            f"{users_line()}: scan: length: expected an integer from 0, got {length!r}"
+        )
     if not given:
         if length is None:
             raise ArgumentError(f"{users_line()}: scan: expected xs or length, got neither")

@@ -14,7 +14,7 @@ from .autodiff import FLOATS
 from .eager import anywhere_anew, is_array
 from .errors import AlreadyExists, ArgumentError, TenonError
 from .model import Model
-from .trace import Trace, Value, as_value, cast, current, users_line
+from .trace import Trace, Value, as_operand, as_value, cast, current, users_line
 from .transforms import Compiled
 
 Function = Callable[..., Any]
@@ -143,7 +143,7 @@ class custom_vjp:  # noqa: N801, a function that reads like a decorator
         return anywhere_anew(self._call)(*args)
 
     def _call(self, *args: Any) -> Any:
-        given = [current().lift(as_value(leaf)) for leaf in tree.flatten(args)[0]]
+        given = [current().lift(as_operand(leaf)) for leaf in tree.flatten(args)[0]]
         body, (structure, results) = self._traced(given, args, self._f)
         with Trace() as vjp:
             gradients = self._backward(self._inputs(vjp, given, args), vjp, results, structure)
@@ -152,7 +152,7 @@ class custom_vjp:  # noqa: N801, a function that reads like a decorator
         return tree.unflatten(structure, _called(self._kinds, body, graph, given))
 
     def _inputs(self, trace: Trace, given: Sequence[Value], args: tuple) -> tuple:
-        made = [trace.input(f"x{i}", x.dtype, x.shape) for i, x in enumerate(given)]
+        made = [trace.input(f"x{i}", x.dtype, x.shape, x.weak) for i, x in enumerate(given)]
         return tree.unflatten(tree.flatten(args)[2], iter(made))
 
     def _traced(self, given: Sequence[Value], args: tuple, f: Function) -> tuple[Any, Any]:

@@ -145,6 +145,9 @@ class _Plan:
         self.dropped.append(axis)
 
     def _cut(self, axis: int, start: Any, end: Any, step: int) -> None:
+        for limit in (start, end):
+            if not hasattr(limit, "__index__"):
+                _fail(f"expected integers as limits of a slice, got {type(limit).__name__}")
         self.starts.append(start.__index__())
         self.ends.append(end.__index__())
         self.steps.append(step)
@@ -281,6 +284,9 @@ class Indexed:
         dtype = self._x.dtype
         is_number = isinstance(value, (bool, int, float))
         new = f.full((), value, dtype) if is_number else f.astype(as_value(value), dtype)
+        extra = len(new.shape) - len(shape)
+        if extra > 0:  # axes of size 1 in front count for nothing
+            new = f.squeeze(new, tuple(range(extra)))
         return new if new.shape == shape else f.broadcast_to(new, shape)
 
 

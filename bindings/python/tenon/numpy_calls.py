@@ -214,7 +214,9 @@ def arguments(function: Any, inputs: tuple, named: dict[str, Any]) -> tuple[tupl
     first, rest = [], {}
     for name, value in bound.arguments.items():
         parameter = signature.parameters[name]
-        if inspect.Parameter.empty is parameter.default or parameter.kind is _IN_ORDER:
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            rest.update(value)
+        elif inspect.Parameter.empty is parameter.default or parameter.kind is _IN_ORDER:
             first.append(value)
         elif value is not parameter.default:
             rest[_ARGUMENTS.get(name, name)] = value

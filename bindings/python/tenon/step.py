@@ -130,7 +130,7 @@ class Step:
 
     def __call__(self, *batch: Any) -> Any:
         leaves, _, structure = tree.flatten(batch)
-        key = (repr(structure), tuple(type_of(leaf)[:2] for leaf in leaves))
+        key = (repr(structure), tuple(type_of(leaf) for leaf in leaves))
         if key not in self._plans:
             self._plans[key] = self._build(batch)
             model = self._plans[key][1]

@@ -200,6 +200,16 @@ def as_value(x: Any, dtype: str | None = None) -> Value:
     raise TypeError(f"{users_line()}: expected an array or a number, got {type(x).__name__}")
 
 
+def as_operand(x: Any) -> Value:
+    """As as_value, but a number of Python takes the type of what it meets, and keeps its digits."""
+    if type(x) not in (int, float):
+        return as_value(x)
+    trace = current()
+    made = as_value(x, trace.floats if type(x) is float else None)
+    made.weak = True
+    return made
+
+
 def cast(x: Value, dtype: str) -> Value:
     if x.dtype == dtype:
         return x

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -101,8 +102,9 @@ def map_leaves(change: Callable[[Any], Any], tree: Any) -> Any:
 
 def spread(axes: Any, tree: Any, what: str) -> list[int | None]:
     """One axis for each leaf: `axes` is one for all, or a tree like the top of `tree`."""
-    if axes is None or isinstance(axes, int):
-        return [axes] * len(flatten(tree)[0])
+    if axes is None or hasattr(axes, "__index__"):
+        axis = None if axes is None else operator.index(axes)
+        return [axis] * len(flatten(tree)[0])
     same = isinstance(axes, dict) == isinstance(tree, dict)
     same = same and isinstance(tree, (tuple, list, dict)) and len(axes) == len(tree)
     if not same or (isinstance(tree, dict) and set(axes) != set(tree)):

@@ -3,7 +3,8 @@
 //          a mask that is added before the softmax; q, k, v of four axes.
 // After:   Attention(q, k, v, mask) with scale f.
 // Needs:   k' is Transpose(k) of the last two axes; softmax over the last axis; q, k and v have the
-//          same heads; nothing else uses the steps. Runs only when it is named: not every backend
+//          same heads; the mask has all keys (Attention hides those that a mask lacks, where Add
+//          repeats it); nothing else uses the steps. Runs only when it is named: not every backend
 //          has an Attention, and quantizers see its products one by one. A query that no key may
 //          answer gets zeros, where the steps give NaN.
 // Source:  Vaswani et al.: Attention Is All You Need (2017), section 3.2.1.
@@ -39,6 +40,11 @@ bool are_heads(const Type& q, const Type& k, const Type& v) {
          q.dims[0] == v.dims[0];
 }
 
+bool is_mask(const Type& mask, const Type& q, const Type& k) {
+  return mask.dtype == q.dtype && mask.is_static() && mask.rank() >= 1 && mask.rank() <= 4 &&
+         mask.dims.back() == k.dims[2];
+}
+
 Result<bool> replace(Rewriter& rewriter, Node root, const Match& match) {
   Value q = match["q"], k = match["k"], v = match["v"], mask = match["mask"];
   std::optional<double> factor = factor_of(match);
@@ -46,9 +52,7 @@ Result<bool> replace(Rewriter& rewriter, Node root, const Match& match) {
   bool turns = match.node("turn").attr_ints("perm") == std::vector<int64_t>{0, 1, 3, 2};
   if (!factor || !turns || (axis != -1 && axis != 3)) return false;
   if (!is_float(q.dtype()) || !are_heads(q.type(), k.type(), v.type())) return false;
-  if (mask && (mask.dtype() != q.dtype() || !mask.type().is_static() || mask.type().rank() > 4)) {
-    return false;
-  }
+  if (mask && !is_mask(mask.type(), q.type(), k.type())) return false;
   std::vector<Value> inputs{q, k, v};
   if (mask) inputs.push_back(mask);
   TN_TRY(made, rewriter.op("Attention", inputs, {{"scale", *factor}}));

@@ -205,3 +205,96 @@ def test_they_have_gradients(f):
 def test_what_does_not_fit_is_said(call, words):
     with pytest.raises((ValueError, IndexError), match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: tn.permute_dims(X, (0,)), "axes: expected each of 2 axes"),
+        (lambda: tn.permute_dims(X, (0, 0)), "axes: expected each axis once"),
+        (lambda: tn.moveaxis(X, (0, 0), (0, 1)), "source: expected each axis once"),
+        (lambda: tn.var(X, axis=(1, -1), correction=1), "axis: expected each axis once"),
+        (lambda: tn.sum(X, axis=(0, -2)), "axis: expected each axis once"),
+        (lambda: tn.broadcast_to(X, (4,)), "broadcast_to: shape: expected one that"),
+        (lambda: tn.broadcast_to(X[0], (1,)), "broadcast_to: shape: expected one that"),
+        (lambda: tn.repeat(X, (1, -1, 1), axis=0), "repeats: expected numbers from 0"),
+        (lambda: tn.diff(X, n=-1), "diff: n: expected a number from 0, got -1"),
+        (lambda: tn.one_hot(FEW, -1), "classes: expected a number from 0, got -1"),
+        (lambda: tn.vecdot(X, X[:, :1]), "vecdot: expected one size of axis 1"),
+        (lambda: tn.tensordot(X, Y, axes=([0, 0], [0, 1])), "axes: expected each axis once"),
+        (lambda: tn.tensordot(X, Y[:1], axes=([0], [0])), "axes: expected axes of one size"),
+        (lambda: tn.linalg.cross(X[:, :3], X), "expected axis -1 of size 3"),
+        (lambda: tn.conv(X[0], X[0]), "three axes at least"),
+        (lambda: tn.max_pool(X[0], 2), "three axes at least"),
+        (lambda: tn.quantile(X, np.array([0.5, -0.1])), "indices"),
+        (lambda: tn.quantile(X, np.array([1.05])), "indices"),
+    ],
+)
+def test_what_would_be_another_result_is_refused(call, words):
+    with pytest.raises((ValueError, IndexError), match=words):
+        call()
+
+
+def test_an_axis_may_be_rolled_twice():
+    np.testing.assert_array_equal(tn.roll(X, (1, 2), axis=(0, 0)), np.roll(X, (1, 2), axis=(0, 0)))
+
+
+def test_a_power_that_is_a_float_makes_floats_of_integers():
+    for power in (0.5, 1.0, 2.0, 3.0):
+        got = tn.pow(np.array([1, 4]), power)
+        assert got.dtype == "float32"
+        np.testing.assert_allclose(got, np.array([1, 4]) ** power, rtol=1e-6)
+    assert tn.pow(np.array([1, 4]), 2).dtype == "int64"
+
+
+@pytest.mark.parametrize("stop", [0.3, -7.1])
+def test_the_last_of_equal_distances_is_the_end_itself(stop):
+    for n in (2, 38, 68, 75, 134):
+        assert tn.linspace(0.1, stop, n, dtype="float64")[-1] == stop
+
+
+def test_the_middle_of_infinite_numbers():
+    inf = np.inf
+    for numbers in (
+        [1, inf, inf],
+        [inf, inf],
+        [-inf, -inf, 1, 2],
+        [-inf, inf, 0, inf],
+        [-inf, inf],
+    ):
+        x = np.float32(numbers)
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(tn.median(x), np.median(x))
+    np.testing.assert_array_equal(
+        tn.quantile(np.float32([0, 1, inf]), np.array([0.25, 0.5, 0.75, 1])), [0.5, 1, inf, inf]
+    )
+    slope = tn.grad(lambda x: tn.median(x))(np.float32([-inf, 1, 3, inf]))
+    np.testing.assert_array_equal(slope, [0, 0.5, 0.5, 0])
+
+
+def test_vectors_meet_rows_of_vectors_in_a_cross_product():
+    a, b = X[:, :3], Y[0, :3]
+    same(tn.linalg.cross(a, b), np.cross(a, b))
+    same(tn.linalg.cross(b, a), np.cross(b, a))
+    same(tn.linalg.cross(X[:, :1], Y, axis=0), np.cross(X[:, :1].T, Y.T).T)
+
+
+def test_a_norm_over_no_axes_is_the_size_of_each_element():
+    np.testing.assert_array_equal(tn.linalg.vector_norm(X, axis=()), np.abs(X))
+
+
+def test_labels_of_a_narrow_type_have_more_classes_than_it_has_numbers():
+    labels = np.array([44, 127], "int8")
+    np.testing.assert_array_equal(tn.one_hot(labels, 300), np.eye(300, dtype="float32")[labels])
+
+
+def test_the_slope_of_erfinv_is_infinite_at_its_ends_and_none_beyond():
+    got = tn.grad(lambda x: tn.sum(tn.erfinv(x)))(np.array([-2, -1, 0, 1, np.nan]))
+    half = np.sqrt(np.pi) / 2
+    np.testing.assert_allclose(got, [np.nan, np.inf, half, np.inf, np.nan])
+    assert tn.grad(tn.erfc)(np.inf) == 0
+
+
+def test_the_number_of_a_full_array_has_the_standards_name():
+    np.testing.assert_array_equal(tn.full((2,), fill_value=3), np.full((2,), 3))
+    np.testing.assert_array_equal(tn.full_like(X, fill_value=3), np.full_like(X, 3))

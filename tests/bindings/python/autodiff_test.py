@@ -366,3 +366,10 @@ def test_what_is_no_float_does_not_move():
     inside = tn.jit(lambda x: tn.jvp(f, (x,), (x,))[1])(x)
     np.testing.assert_array_equal(inside[0], 2 * x * x)
     assert not inside[1].any()
+
+
+def test_the_pull_of_a_vjp_is_of_the_numbers_that_it_was_made_with():
+    x = np.ones(3, "float32")
+    _, pull = tn.vjp(lambda x: x * x, x)
+    x[:] = 100
+    np.testing.assert_array_equal(pull(np.ones(3, "float32"))[0], [2, 2, 2])

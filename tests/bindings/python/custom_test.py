@@ -121,3 +121,15 @@ def test_a_checkpoint_may_hold_control_flow_and_another_checkpoint():
         total = lambda x, f=kept: f(x).sum()  # noqa: E731
         want = tn.grad(lambda x, f=plain: f(x).sum())(x)
         np.testing.assert_allclose(tn.grad(total)(x), want, rtol=1e-6)
+
+
+def test_a_number_among_the_arguments_takes_the_type_of_what_it_meets():
+    @tn.custom_vjp
+    def times(x, a):
+        return x * a
+
+    times.defvjp(lambda x, a: (x * a, a), lambda a, g: (g * a, None))
+    x = np.array([1.0])
+    assert times(x, 0.1) == tn.jit(lambda x: times(x, 0.1))(x) == 0.1
+    assert tn.grad(lambda x: times(x, 0.1).sum())(x) == 0.1
+    assert times(np.ones(2, "float16"), 0.5).dtype == "float16"

@@ -109,3 +109,14 @@ def test_a_slice_from_a_traced_number_names_what_to_use():
         tn.jit(lambda x, i: x[:, i : i + 2])(X, ONE)
     got = tn.jit(lambda x, i: tn.take(x, i + tn.arange(2), axis=1))(X, ONE)
     np.testing.assert_array_equal(got, X[:, 1:3])
+
+
+def test_limits_of_a_slice_are_integers():
+    with pytest.raises(IndexError, match="expected integers as limits of a slice, got float"):
+        tn.jit(lambda x: x[1.5:])(X)
+
+
+def test_axes_of_size_1_in_front_of_what_is_put_somewhere_count_for_nothing():
+    row = np.ones((1, 1, *X.shape[1:]), "float32")
+    got = tn.jit(lambda x, row: x.at[0].set(row))(X, row)
+    np.testing.assert_array_equal(got, np.concatenate([row[0], X[1:]]))

@@ -4,6 +4,7 @@
 import collections
 import functools
 import logging
+import threading
 
 import numpy as np
 import pytest
@@ -283,3 +284,43 @@ def test_integers_beyond_64_bits_are_numbers_beside_floats():
     assert float(tn.jit(lambda x: x + 2**70)(np.float64(1))) == 2.0**70
     with pytest.raises(tn.InvalidArgument, match="number that float64 can hold"):
         tn.jit(lambda x: x + 10**400)(np.float64(1))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda y: y.setflags(write=False),
+        lambda y: setattr(y, "shape", (-1,)),
+        lambda y: setattr(y, "dtype", "int32"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_result_that_was_changed_in_place_is_not_handed_out_again(change):
+    f, x = tn.jit(lambda x: x * 2), np.ones((200, 200), "float32")
+    y = f(x)
+    change(y)
+    del y
+    for _ in range(3):
+        y = f(x)
+        assert y.shape == (200, 200) and y.dtype == "float32" and y.flags.writeable
+        same(y, 2 * x)
+
+
+@pytest.mark.filterwarnings("ignore:.*sets of shapes:RuntimeWarning")
+def test_a_function_is_compiled_forgotten_and_described_from_several_threads():
+    f = tn.jit(lambda x: x + 1, cache_size=2)
+    f(array(1))
+    right = []
+
+    def call():
+        for i in range(150):
+            x = np.full(i % 5 + 1, i, "float32")
+            right.append(np.array_equal(f(x), x + 1))
+            f.describe()
+
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert right == [True] * 4 * 150

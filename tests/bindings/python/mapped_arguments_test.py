@@ -37,3 +37,8 @@ def test_the_number_of_examples_may_vary():
         np.testing.assert_array_equal(f(X[:n]), X[:n].sum(1) * 2)
         np.testing.assert_array_equal(g(X[:n]), X[:n].sum(1) * 2)
     assert f.stats.compiles == g.stats.compiles == 1
+
+
+def test_an_axis_may_be_an_integer_of_numpy():
+    f = tn.vmap(lambda x, y: x + y, in_axes=(np.int64(1), None), out_axes=np.int32(1))
+    np.testing.assert_array_equal(f(X, np.ones(3)), X + 1)

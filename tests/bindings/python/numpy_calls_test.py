@@ -233,3 +233,9 @@ def test_methods_of_functions_of_elements(name):
     for x in KINDS.values():
         got = tn.jit(lambda x: eval(text, {"tn": tn, "x": x}))(x)
         np.testing.assert_allclose(got, getattr(getattr(np, function), method)(x), rtol=1e-5)
+
+
+def test_what_numpy_takes_as_further_keywords():
+    for named in ({"constant_values": 3}, {"mode": "edge"}):
+        got = tn.jit(lambda x, named=named: np.pad(x, 1, **named))(X)
+        np.testing.assert_array_equal(got, np.pad(X, 1, **named))

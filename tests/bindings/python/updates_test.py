@@ -187,3 +187,11 @@ def test_a_step_has_groups():
     step()
     np.testing.assert_allclose(step.parameters["fast"], [0.5])
     np.testing.assert_allclose(step.parameters["slow"], [0.95])
+
+
+@pytest.mark.parametrize("is_number_first", [False, True])
+def test_a_number_and_an_array_of_its_type_have_steps_of_their_own(is_number_first):
+    step = tn.Step(lambda p, x, k: (p * x * k).sum(), np.ones(2, "float16"), tn.optim.sgd(lr=0))
+    x = np.ones(2, "float16")
+    for k in (2.0, np.float32(2)) if is_number_first else (np.float32(2), 2.0):
+        assert step(x, k).dtype == ("float16" if type(k) is float else "float32")

@@ -236,6 +236,9 @@ TEST_F(StepsTest, AttentionTakesItsSoftmaxOverTheKeys) {
   stays(with(kAttention, "{axis = -1}", "{axis = 2}"), "fusion.attention");
   stays(with(kAttention, "output y", "output p = %p\n  output y"), "fusion.attention");
 }
+TEST_F(StepsTest, AMaskThatIsRepeatedOverTheKeysIsNoMaskOfAttention) {
+  stays(with(kAttention, "%mask: f32[2, 1, 4, 6]", "%mask: f32[2, 1, 4, 1]"), "fusion.attention");
+}
 
 TEST_F(StepsTest, SwishIsFoundUnlessItsSigmoidIsRead) {
   std::string text = R"(graph {
