@@ -6,6 +6,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <unordered_set>
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -32,6 +33,7 @@ struct Known {
   std::mutex lock;
   std::deque<KnownPlugin> plugins;
   std::deque<KnownFunction> functions;
+  std::unordered_set<const void*> starts;  // of the functions; not for the handler
   bool reported = false;
 };
 std::atomic<Known*> known{nullptr};
@@ -113,7 +115,7 @@ void on_crash(int number, siginfo_t*, void*) {
 }
 
 void know(Known& all, const void* start, std::string text) {
-  if (start) all.functions.push_back({start, std::move(text)});
+  if (start && all.starts.insert(start).second) all.functions.push_back({start, std::move(text)});
 }
 
 template <class F>
