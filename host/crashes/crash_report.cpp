@@ -123,11 +123,22 @@ const void* start_of(F* function) {
   return reinterpret_cast<const void*>(function);
 }
 
+// Where a handler runs when the thread's own stack has overflowed.
+void lend_stack() {
+  constexpr size_t kBytes = 256u << 10;
+  stack_t now{}, lent{};
+  if (sigaltstack(nullptr, &now) != 0 || !(now.ss_flags & SS_DISABLE)) return;
+  lent.ss_sp = new char[kBytes];  // NOLINT: lives as long as the process, and no page is touched
+  lent.ss_size = kBytes;
+  sigaltstack(&lent, nullptr);
+}
+
 }  // namespace
 
 void report_crashes() {
   follow_this_thread();
   if (known.load()) return;
+  lend_stack();
   void* first[2];
   backtrace(first, 2);  // loads what it needs, which must not happen in the handler
   known = new Known;    // NOLINT: lives as long as the process

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/edit.hpp"
+#include "plan/bind.hpp"
 #include "plan/lessons.hpp"
 #include "plan/partition.hpp"
 #include "plan/plan.hpp"
@@ -26,6 +27,10 @@ constexpr size_t kForms = 64, kFormsOnDevices = 8;
 
 Status add_taps(tn_plan* plan, const tn_value_id* taps, uint64_t n_taps) {
   if (!n_taps) return {};
+  for (uint64_t i = 0; i < n_taps; ++i)
+    if (is_state(plan->graph.get(), taps[i], 1))
+      return invalid(cat("tap ", i, ": ", view(g().value_name(plan->graph.get(), taps[i])),
+                         " becomes a state, which stays with the plan: tap an Identity of it"));
   tn_edit* edit = nullptr;
   TN_CHECK(Status(edit_service()->begin(plan->graph.get(), &edit)));
   Status status;

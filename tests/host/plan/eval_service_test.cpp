@@ -54,6 +54,19 @@ TEST_F(EvalService, TapsStandBesideOutputsOfAnyName) {
   EXPECT_EQ(results.numbers<float>(3)[1], 2);
 }
 
+TEST_F(EvalService, RefusesATapOfWhatStaysWithThePlan) {
+  parse(R"(graph {
+    input %x: f32[2]
+    input %s: f32[2]
+    %q: f32[2] = Add(%s, %x) @add
+    output q = %q
+    state %s -> %q })");
+
+  EXPECT_THAT(compile({services.graph->find_value(graph_, str("s")),
+                       services.graph->find_value(graph_, str("q"))}),
+              HasSubstr("tap 1: q becomes a state, which stays with the plan"));
+}
+
 TEST_F(EvalService, DescribesAndProfilesNodesOfAnyName) {
   parse("graph { input %x: f32[2] %y: f32[2] = Relu(%x) @\"n\xff\\x0a\" output y = %y }");
   ASSERT_EQ(compile(), "");
