@@ -136,8 +136,8 @@ Status unknown_option(const Opening& opening, const std::string& name) {
 
 Result<PlanOptions> read_options(std::string_view text) {
   PlanOptions out;
-  json given = text.empty() ? json::object() : json::parse(text, nullptr, false);
-  if (!given.is_object()) return invalid("plan options: expected a JSON object");
+  TN_TRY(ordered, parse_object(text, "plan options"));
+  const json given = ordered;
   for (auto& [key, value] : given.items()) {
     if (key == "backend") {
       json list = value.is_array() ? value : json::array({value});
@@ -171,7 +171,8 @@ Result<BackendUses> open_backends(tn_ctx* ctx, const PlanOptions& options) {
   if (!names_reference) TN_CHECK(opening.add("reference"));
   TN_CHECK(add_joined(opening));
   // A backend without threads of its own runs the same with any number.
-  opening.unknown.erase("threads");
+  constexpr auto kThreads = R"({"properties": {"threads": {"type": "integer", "minimum": 0}}})";
+  TN_CHECK(options_for(ctx, "plan options", kThreads, options.rest, &opening.unknown).status());
   if (!opening.unknown.empty()) return unknown_option(opening, opening.unknown.begin().key());
   return std::move(opening.uses);
 }

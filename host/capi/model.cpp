@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <memory>
 
-#include <nlohmann/json.hpp>
-
 #include "tenon/host/blob.h"
 #include "tenon/host/graph.h"
 #include "tenon/host/options.h"
@@ -16,6 +14,7 @@
 #include "graph/graph.hpp"
 #include "registry/component.hpp"
 #include "services/boundary.hpp"
+#include "values/json_any.hpp"
 
 namespace tenon::host {
 namespace {
@@ -45,9 +44,7 @@ struct FileOptions {
 Result<FileOptions> read_options(tn_ctx* ctx, std::string_view text) {
   const auto& options = *service<tn_host_options>("tenon.host.options/1");
   FileOptions out{"", {nullptr, options.release}};
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  if (!text.empty()) json = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (!json.is_object()) return invalid(cat("options: expected a JSON object, got ", text));
+  TN_TRY(json, parse_object(text, "options"));
   if (auto format = json.find("format"); format != json.end()) {
     if (!format->is_string())
       return invalid(cat("options: format: expected a text, got ", format->dump()));
@@ -106,6 +103,12 @@ Result<std::string> choose_reader(tn_ctx* ctx, tn_blob* blob, std::string_view p
   return named;  // the reader that its name asks for reports what is wrong with the file
 }
 
+Status check_no_edit(const tn_graph* graph, std::string_view id) {
+  if (!graph->in_edit) return {};
+  return {TN_INTERNAL, "it left an edit of the graph open: expected it committed or rolled back",
+          id};
+}
+
 Status load(tn_ctx* ctx,
             std::string_view path,
             std::string_view options,
@@ -122,6 +125,7 @@ Status load(tn_ctx* ctx,
   TN_CHECK(Status(graphs().create(ctx, &made)));
   Owned<tn_graph> graph(made, graphs().release);
   Status failed = reader.called("read", reader->read(reader.self(), opened, made, cancel));
+  if (failed.ok()) failed = check_no_edit(made, id);
   if (!failed.ok()) return std::move(failed).in(path);
   *out = graph.release();
   return {};
@@ -161,9 +165,7 @@ Status apply(tn_ctx* ctx,
   Owned<tn_graph> changed(made, graphs().release);
   const tn_sink nowhere{nullptr, discard};
   TN_CHECK(pass.called("run", pass->run(pass.self(), made, cancel, report ? report : &nowhere)));
-  if (made->in_edit)
-    return {TN_INTERNAL, "it left an edit of the graph open: expected it committed or rolled back",
-            id};
+  TN_CHECK(check_no_edit(made, id));
   Status broken(graphs().verify(made));
   if (!broken.ok())
     return {TN_INTERNAL, "the graph that it made is not valid", id, std::move(broken)};

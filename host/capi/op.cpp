@@ -4,8 +4,6 @@
 
 #include <memory>
 
-#include <nlohmann/json.hpp>
-
 #include "capi/capi.hpp"
 #include "graph/edit.hpp"
 #include "graph/op_table.hpp"
@@ -28,9 +26,7 @@ OpName split(std::string_view op) {
 }
 
 Status read_attributes(tn_edit& edit, OpName name, std::string_view text, NodeSpec* spec) {
-  nlohmann::json json = nlohmann::json::object();
-  if (!text.empty()) json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object()) return invalid(cat("attributes: expected a JSON object, got ", text));
+  TN_TRY(json, parse_object(text, "attributes"));
   for (const auto& [key, value] : json.items()) {
     if (value.is_null()) continue;
     Any given = any_of_json(value);
@@ -58,6 +54,9 @@ Status build(tn_edit& edit, std::string_view op, const Asked& asked) {
   if (!row)
     return not_found(
         cat("operator ", op, ": no plugin brings it", edit.ctx()->session->ops->hint(op)));
+  if (asked.n_out > kMostOfNode)
+    return invalid(
+        cat("operator ", op, ": expected at most ", kMostOfNode, " results, got ", asked.n_out));
   NodeSpec spec{name.domain, name.type, "", "", {}, {}, {}};
   for (uint64_t i = 0; i < asked.n_in; ++i) {
     const DLTensor* in = asked.in[i];

@@ -8,6 +8,7 @@
 #include "registry/component.hpp"
 #include "registry/registry.hpp"
 #include "services/boundary.hpp"
+#include "values/json_any.hpp"
 
 using tenon::host::guarded;
 using tenon::host::Made;
@@ -52,7 +53,7 @@ tn_status* tenon_plugin_doctor(tenon_session* session, const tn_sink* sink) {
   return guarded([&]() -> Status {
     nlohmann::json report = nlohmann::json::parse(session->host.registry->doctor());
     report["backends"] = backends_json(session);
-    return write_to(sink, report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return write_to(sink, tenon::host::json_text(report));
   });
 }
 

@@ -2,19 +2,16 @@
 // tenon.h: sessions.
 #include <memory>
 
-#include <nlohmann/json.hpp>
-
 #include "tenon/tenon.h"
 
 #include "capi/capi.hpp"
 #include "crashes/crash_report.hpp"
 #include "registry/registry.hpp"
 #include "services/boundary.hpp"
+#include "values/json_any.hpp"
 
 namespace tenon::host {
 namespace {
-
-using Json = nlohmann::json;
 
 struct Config {
   RegistryConfig registry;
@@ -57,9 +54,7 @@ Status read_field(const std::string& key, const Json& value, Config& config) {
 
 Result<Config> read_config(std::string_view text) {
   Config config;
-  if (text.empty()) return config;
-  Json fields = Json::parse(text, nullptr, false);
-  if (!fields.is_object()) return invalid(cat("config: expected a JSON object, got ", text));
+  TN_TRY(fields, parse_object(text, "config"));
   for (const auto& [key, value] : fields.items())
     TN_CHECK(read_field(key, value, config));
   return config;

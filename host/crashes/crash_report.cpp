@@ -6,6 +6,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <unordered_set>
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -32,6 +33,7 @@ struct Known {
   std::mutex lock;
   std::deque<KnownPlugin> plugins;
   std::deque<KnownFunction> functions;
+  std::unordered_set<const void*> starts;  // of the functions; not for the handler
   bool reported = false;
 };
 std::atomic<Known*> known{nullptr};
@@ -113,7 +115,7 @@ void on_crash(int number, siginfo_t*, void*) {
 }
 
 void know(Known& all, const void* start, std::string text) {
-  if (start) all.functions.push_back({start, std::move(text)});
+  if (start && all.starts.insert(start).second) all.functions.push_back({start, std::move(text)});
 }
 
 template <class F>
@@ -121,11 +123,22 @@ const void* start_of(F* function) {
   return reinterpret_cast<const void*>(function);
 }
 
+// Where a handler runs when the thread's own stack has overflowed.
+void lend_stack() {
+  constexpr size_t kBytes = 256u << 10;
+  stack_t now{}, lent{};
+  if (sigaltstack(nullptr, &now) != 0 || !(now.ss_flags & SS_DISABLE)) return;
+  lent.ss_sp = new char[kBytes];  // NOLINT: lives as long as the process, and no page is touched
+  lent.ss_size = kBytes;
+  sigaltstack(&lent, nullptr);
+}
+
 }  // namespace
 
 void report_crashes() {
   follow_this_thread();
   if (known.load()) return;
+  lend_stack();
   void* first[2];
   backtrace(first, 2);  // loads what it needs, which must not happen in the handler
   known = new Known;    // NOLINT: lives as long as the process

@@ -21,11 +21,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A name of its own in the same folder, so that rename() stays on one file system.
+// A name of its own in the same folder, so that rename() stays on one file system. Of a long name
+// it has the first part, so that a name is not too long only because of what is added to it.
 std::string temporary_name(const fs::path& final_path) {
   static std::atomic<uint64_t> serial{0};
-  return (final_path.parent_path() / cat(".", final_path.filename().native(), ".", ::getpid(), "-",
-                                         serial.fetch_add(1), ".part"))
+  constexpr size_t kMost = 128;
+  const std::string head = final_path.filename().native().substr(0, kMost);
+  return (final_path.parent_path() /
+          cat(".", head, ".", ::getpid(), "-", serial.fetch_add(1), ".part"))
       .native();
 }
 

@@ -47,7 +47,8 @@ bool is_name(std::string_view symbol) {
   return symbol.find_first_of("+-*/()") == symbol.npos;
 }
 
-// One round collects what names are bound to; the next checks the expressions over them.
+// One round collects what names are bound to; the next checks the expressions over them, and takes
+// one that has no value, as "seq-len" is spelled, for a name too.
 Status match(const Value& input, const Type& given, bool names, Symbols& symbols) {
   const Type& formal = *input.type;
   if (formal.rank == TN_RANK_UNKNOWN || formal.rank != given.rank) return {};
@@ -59,7 +60,7 @@ Status match(const Value& input, const Type& given, bool names, Symbols& symbols
     if (before && *before != size)
       return invalid(cat("bind: input ", *input.name, ": dimension ", i, ": ", symbol, " is ",
                          *before, " elsewhere, got ", size));
-    if (!before && names) symbols.emplace(symbol, size);
+    if (!before) symbols.emplace(symbol, size);
   }
   return {};
 }

@@ -16,6 +16,9 @@ namespace tenon::host {
 
 struct OpRow;
 
+// Inputs, outputs or attributes of one node: far above every model, so more are a wrong count.
+inline constexpr uint64_t kMostOfNode = 1u << 20;
+
 struct NodeSpec {
   std::string_view domain;
   std::string_view type;

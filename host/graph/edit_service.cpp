@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Service "tenon.host.graph_edit/1": checks what crosses the ABI, then calls tn_edit.
+#include <algorithm>
 #include <memory>
 
 #include "graph/edit.hpp"
@@ -53,10 +54,9 @@ Result<NodeSpec> read_desc(const tn_edit& edit, const tn_node_desc* desc) {
   spec.type = view(desc->type);
   spec.name = view(desc->name);
   spec.scope = view(desc->scope);
-  constexpr uint64_t kMost = 1u << 20;  // far above every model: a wrong count, not a large one
-  if (desc->n_inputs > kMost || desc->n_outputs > kMost || desc->n_attrs > kMost)
-    return invalid(cat("add_node ", spec.type, ": expected at most ", kMost, " inputs, outputs ",
-                       "and attributes"));
+  if (std::max({desc->n_inputs, desc->n_outputs, desc->n_attrs}) > kMostOfNode)
+    return invalid(cat("add_node ", spec.type, ": expected at most ", kMostOfNode,
+                       " inputs, outputs and attributes"));
   bool missing = (desc->n_inputs > 0 && !desc->inputs) ||
                  (desc->n_attrs > 0 && (!desc->attr_names || !desc->attr_values));
   if (missing) return invalid(cat("add_node ", spec.type, ": expected a list, got null"));

@@ -80,7 +80,7 @@ Result<std::vector<AttrSpec>> read_attributes(std::string_view text) {
 std::string number_key(const tn_any& value) {
   std::string key(reinterpret_cast<const char*>(&value.v), sizeof value.v);
   if (value.tag == TN_ANY_TEXT) key.assign(static_cast<const char*>(value.v.p), value.len);
-  return cat(value.tag, ":", key);
+  return cat(value.tag, ":", key.size(), ":", key);  // so that a text cannot look like two
 }
 
 ExprAttribute expr_attribute(const tn_any& value) {

@@ -65,16 +65,11 @@ class Binder {
   }
 
   Index constant(const ExprTerm& term, double value) {
-    if (!is_real()) {
-      const bool whole = std::trunc(value) == value && std::fabs(value) <= kMostExact;
-      const bool fits = whole && (value >= 0 || type_.domain == TN_EXPR_DOMAIN_INT) &&
-                        wrap(to_integer(value), type_) == to_integer(value);
-      if (!fits)
-        return fail(term,
-                    "a constant of the integer type, " + std::to_string(type_.bits) +
-                        (type_.domain == TN_EXPR_DOMAIN_INT ? " bits signed" : " bits unsigned"),
-                    short_text(value));
-    }
+    if (!is_constant_of(type_, value))
+      return fail(term,
+                  "a constant of the integer type, " + std::to_string(type_.bits) +
+                      (type_.domain == TN_EXPR_DOMAIN_INT ? " bits signed" : " bits unsigned"),
+                  short_text(value));
     return emit(TN_EXPR_CONST, 0, 0, 0, value);
   }
 
@@ -185,11 +180,6 @@ class Binder {
     const Intrinsic* row = find_intrinsic(nodes_[*right].op);
     if (row && row->traits & kBoolean) return right;
     return emit(TN_EXPR_NE, *right, emit(TN_EXPR_CONST, 0, 0, 0, 0), 0, 0);
-  }
-
-  static uint64_t to_integer(double value) {
-    return value < 0 ? static_cast<uint64_t>(static_cast<int64_t>(value))
-                     : static_cast<uint64_t>(value);
   }
 
   std::optional<double> folded(const Intrinsic& row, uint32_t a, uint32_t b, uint32_t c) const {

@@ -178,4 +178,17 @@ uint64_t wrap(uint64_t value, ExprType type) {
   return negative ? value | ~mask : value & mask;
 }
 
+uint64_t to_integer(double value) {
+  return value < 0 ? static_cast<uint64_t>(static_cast<int64_t>(value))
+                   : static_cast<uint64_t>(value);
+}
+
+bool is_constant_of(ExprType type, double value) {
+  if (type.domain == TN_EXPR_DOMAIN_FLOAT) return true;
+  constexpr double kMostExact = 9007199254740992.0;  // 2^53: integers below are exact in double
+  const bool is_whole = std::trunc(value) == value && std::fabs(value) <= kMostExact;
+  return is_whole && (value >= 0 || is_signed(type)) &&
+         wrap(to_integer(value), type) == to_integer(value);
+}
+
 }  // namespace tenon::host

@@ -39,5 +39,8 @@ const Intrinsic* find_intrinsic(std::string_view name);
 
 // Cuts to type.bits and extends to 64 by the domain's rule.
 uint64_t wrap(uint64_t value, ExprType type);
+// The same word for a whole number; what an integer type can have as a constant is exact in double.
+uint64_t to_integer(double value);
+bool is_constant_of(ExprType type, double value);
 
 }  // namespace tenon::host

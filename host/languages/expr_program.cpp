@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "tenon/cat.hpp"
+
 #include "languages/expr.hpp"
 #include "languages/expr_intrinsics.hpp"
 
@@ -143,7 +145,10 @@ std::string why_malformed(const tn_expr_program& program, std::span<const void* 
   for (uint64_t i = 0; i < program.count; ++i) {
     const tn_expr_node& node = program.nodes[i];
     const std::string at = "node " + std::to_string(i) + ": ";
-    if (node.op == TN_EXPR_CONST) continue;
+    if (node.op == TN_EXPR_CONST) {
+      if (is_constant_of({program.domain, program.bits}, node.imm)) continue;
+      return cat(at, "expected a whole number that its type holds, got ", node.imm);
+    }
     if (node.op == TN_EXPR_INPUT) {
       if (node.a < inputs.size() && inputs[node.a]) continue;
       return at + "it reads input " + std::to_string(node.a) + ", which is not there";
@@ -170,9 +175,7 @@ void evaluate(const tn_expr_program& program,
               std::span<const int64_t* const> inputs,
               std::span<int64_t> out) {
   const ExprType type{program.domain, program.bits};
-  const auto constant = [](double imm) {
-    return imm < 0 ? static_cast<int64_t>(imm) : static_cast<int64_t>(static_cast<uint64_t>(imm));
-  };
+  const auto constant = [](double imm) { return static_cast<int64_t>(to_integer(imm)); };
   run(program, inputs, out, constant,
       [type](const Intrinsic& row, int64_t a, int64_t b, int64_t c) {
         const auto word = [](int64_t value) { return static_cast<uint64_t>(value); };

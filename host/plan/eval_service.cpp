@@ -2,15 +2,18 @@
 // The service "tenon.host.eval/1": making plans, choosing the compiled form for the shapes at hand,
 // and describing a plan.
 #include <algorithm>
+#include <mutex>
 
 #include <nlohmann/json.hpp>
 
 #include "graph/edit.hpp"
+#include "plan/bind.hpp"
 #include "plan/lessons.hpp"
 #include "plan/partition.hpp"
 #include "plan/plan.hpp"
 #include "services/boundary.hpp"
 #include "services/trace.hpp"
+#include "values/json_any.hpp"
 #include "values/tensor.hpp"
 #include "values/tensor_layout.hpp"
 
@@ -24,12 +27,18 @@ constexpr size_t kForms = 64, kFormsOnDevices = 8;
 
 Status add_taps(tn_plan* plan, const tn_value_id* taps, uint64_t n_taps) {
   if (!n_taps) return {};
+  for (uint64_t i = 0; i < n_taps; ++i)
+    if (is_state(plan->graph.get(), taps[i], 1))
+      return invalid(cat("tap ", i, ": ", view(g().value_name(plan->graph.get(), taps[i])),
+                         " becomes a state, which stays with the plan: tap an Identity of it"));
   tn_edit* edit = nullptr;
   TN_CHECK(Status(edit_service()->begin(plan->graph.get(), &edit)));
   Status status;
+  uint64_t number = 0;  // of a name that no output has
   for (uint64_t i = 0; i < n_taps && status.ok(); ++i) {
-    std::string name = cat("tap", i);
-    status = Status(edit_service()->add_output(edit, str(name), taps[i]));
+    do
+      status = Status(edit_service()->add_output(edit, str(cat("tap", number++)), taps[i]));
+    while (status.code() == TN_ALREADY_EXISTS);
   }
   if (status.ok()) return Status(edit_service()->commit(edit));
   edit_service()->rollback(edit);
@@ -140,7 +149,7 @@ tn_status* describe(tn_plan* plan, const tn_sink* sink) {
       out["arena_bytes"] = compiled->arena_bytes;
       out["copies_per_run"] = compiled->copies;
     }
-    std::string text = out.dump();
+    std::string text = json_text(out);
     return Status(sink->write(sink->ctx, text.data(), text.size()));
   });
 }
@@ -148,12 +157,14 @@ tn_status* describe(tn_plan* plan, const tn_sink* sink) {
 // Memory for outputs that are not read.
 struct Scratch {
   tn_ctx* ctx;
+  std::mutex mutex;  // backends ask from any thread
   std::vector<Ref<tn_tensor>> tensors;
   static tn_status* get(void* self, uint64_t, const DLTensor* proto, DLTensor* out) {
     auto& scratch = *static_cast<Scratch*>(self);
     return guarded([&]() -> Status {
       TN_TRY(made, alloc_tensor(scratch.ctx, dtype_of(proto->dtype), dims_of(*proto)));
       *out = made->dl;
+      std::lock_guard lock(scratch.mutex);
       scratch.tensors.push_back(made);
       return {};
     });
@@ -162,11 +173,11 @@ struct Scratch {
 
 tn_status* profile(tn_plan* plan, const DLTensor* const* in, uint64_t n_in, const tn_sink* sink) {
   return guarded([&]() -> Status {
-    Scratch scratch{plan->ctx, {}};
+    Scratch scratch{plan->ctx, {}, {}};
     tn_outputs outputs{&scratch, Scratch::get};
     json layers = json::array();
     TN_CHECK(run_plan(plan, in, n_in, &outputs, nullptr, &layers));
-    std::string text = layers.dump();
+    std::string text = json_text(layers);
     return Status(sink->write(sink->ctx, text.data(), text.size()));
   });
 }

@@ -2,7 +2,6 @@
 #include "plan/lessons.hpp"
 
 #include <algorithm>
-#include <bitset>
 #include <memory>
 
 #include <nlohmann/json.hpp>
@@ -57,7 +56,7 @@ class AskedOnce {
   }
 
   const tn_outputs* theirs_;
-  std::bitset<kMost> is_given_;
+  bool is_given_[kMost] = {};
   Given given_[kMost];
 };
 

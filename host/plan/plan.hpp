@@ -155,7 +155,7 @@ struct RunContext {
   std::vector<void*> owned;                        // by slot: dynamic or device memory
   std::vector<uint64_t> owned_bytes;
   std::vector<const DLTensor*> arguments;
-  std::vector<bool> asked;           // by output of the step that runs
+  std::vector<char> asked;           // by output of the step that runs; set by any thread
   const Step* at = nullptr;          // that runs, or failed
   std::vector<DeviceQueues> queues;  // by backend
   struct Ready {

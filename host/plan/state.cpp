@@ -133,10 +133,10 @@ Status move_states(tn_plan* plan, const Compiled& compiled) {
     const int keeper = compiled.state_keepers[i];
     if (state.keeper == keeper) continue;
     TN_TRY(value, kept_value(plan, state));
-    state.now = state.next = Ref<tn_tensor>();
     if (keeper >= 0) {
       if (value) TN_CHECK(give_value(plan, state, keeper, value->dl));
       if (value) freed_bytes += value->bytes;
+      state.now = state.next = Ref<tn_tensor>();
     } else {
       if (!value) {
         TN_TRY(zeros, alloc_tensor(plan->ctx, state.dtype, state.dims));

@@ -2,8 +2,6 @@
 // Lists of plugins and components for people and programs, from descriptions alone.
 #include <array>
 
-#include <nlohmann/json.hpp>
-
 #include "registry/registry.hpp"
 #include "schemas/kept.hpp"
 
@@ -24,10 +22,6 @@ Json held_json(const tn_ctx& ctx) {
   return counts;
 }
 
-std::string text(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 }  // namespace
 
 std::string Registry::list_components(std::string_view role) {
@@ -44,7 +38,7 @@ std::string Registry::list_components(std::string_view role) {
       all.push_back(std::move(one));
     }
   }
-  return text(all);
+  return json_text(all);
 }
 
 std::string Registry::list_plugins() {
@@ -72,7 +66,7 @@ std::string Registry::list_plugins() {
                    {"crash_record", c.crashes.record.string()},
                    {"components", std::move(components)}});
   }
-  return text(all);
+  return json_text(all);
 }
 
 std::string Registry::doctor() {
@@ -98,7 +92,7 @@ std::string Registry::doctor() {
                       {"why", why},
                       {"files", std::move(files)}});
   }
-  return text(Json{{"places", std::move(places)}});
+  return json_text(Json{{"places", std::move(places)}});
 }
 
 std::string Registry::balance() {
@@ -107,7 +101,7 @@ std::string Registry::balance() {
   if (session_->own) all[session_->own->id] = held_json(*session_->own);
   for (const Candidate& c : candidates_)
     if (c.plugin) all[c.text.id] = held_json(c.plugin->ctx);
-  return text(all);
+  return json_text(all);
 }
 
 }  // namespace tenon::host

@@ -6,8 +6,8 @@ namespace tenon::host {
 const Json& schema_json(std::string_view text) {
   static Kept<Json> kept;
   if (const Json* found = kept.find(text)) return *found;
-  Json made = Json::parse(text, nullptr, false);
-  return kept.keep(text, made.is_discarded() ? Json() : std::move(made));
+  Result<Json> made = parse_json(text, "options schema");
+  return kept.keep(text, made.ok() ? std::move(*made) : Json());
 }
 
 const Json& schema_properties(std::string_view text) {

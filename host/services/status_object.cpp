@@ -4,6 +4,8 @@
 #include <mutex>
 #include <new>
 
+#include "tenon/utf8.hpp"
+
 #include "services/session.hpp"
 
 namespace tenon::host {
@@ -20,7 +22,7 @@ std::string any_text(const tn_any& value) {
     case TN_ANY_I64:
       return std::to_string(value.v.i);
     case TN_ANY_F64:
-      return std::to_string(value.v.f);
+      return short_text(value.v.f);
     case TN_ANY_BOOL:
       return value.v.i ? "true" : "false";
     case TN_ANY_TEXT:
@@ -38,7 +40,7 @@ tn_status* make(tn_ctx* ctx, int32_t code, tn_str domain, tn_str message, tn_sta
 
 void detail(tn_status* status, tn_str key, tn_any value) {
   if (!status || status == out_of_memory()) return;
-  status->details.emplace_back(view(key), any_text(value));
+  status->details.emplace_back(valid_utf8(view(key)), valid_utf8(any_text(value)));
 }
 
 int32_t code(const tn_status* status) {
@@ -70,8 +72,8 @@ tn_status* new_status(tn_ctx* owner,
     auto* status = new tn_status{{},
                                  owner,
                                  code == TN_OK ? TN_UNKNOWN : code,
-                                 std::string(domain),
-                                 std::string(message),
+                                 valid_utf8(domain),
+                                 valid_utf8(message),
                                  {},
                                  cause,
                                  {}};

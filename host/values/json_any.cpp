@@ -39,6 +39,13 @@ Result<Json> parse_json(std::string_view text, std::string_view what) {
   }
 }
 
+Result<Json> parse_object(std::string_view text, std::string_view what) {
+  if (text.empty()) return Json::object();
+  TN_TRY(parsed, parse_json(text, what));
+  if (parsed.is_object()) return std::move(parsed);
+  return invalid(cat(what, ": expected a JSON object, got ", parsed.type_name()));
+}
+
 Any any_of_json(const Json& value) {
   if (value.is_null()) return {};
   if (value.is_boolean()) return Any::boolean(value.get<bool>());

@@ -13,6 +13,13 @@ using Json = nlohmann::ordered_json;
 
 // `what` names the text in the message: "options: line 1, column 7: expected ...".
 Result<Json> parse_json(std::string_view text, std::string_view what);
+// A JSON object; empty text is one without members.
+Result<Json> parse_object(std::string_view text, std::string_view what);
 Any any_of_json(const Json& value);
+// As text for others, who rely on UTF-8: names may be made of any bytes.
+template <class AnyJson>
+std::string json_text(const AnyJson& value) {
+  return value.dump(-1, ' ', false, AnyJson::error_handler_t::replace);
+}
 
 }  // namespace tenon::host

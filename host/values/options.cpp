@@ -29,10 +29,7 @@ Ref<tn_options> new_options(tn_ctx* owner) {
 }
 
 Status parse_options(tn_options* options, std::string_view json) {
-  if (json.empty()) return {};
-  TN_TRY(parsed, parse_json(json, "options"));
-  if (!parsed.is_object())
-    return invalid(cat("options: expected a JSON object, got ", parsed.type_name()));
+  TN_TRY(parsed, parse_object(json, "options"));
   for (const auto& [key, value] : parsed.items())
     options->set(key, any_of_json(value));
   return {};

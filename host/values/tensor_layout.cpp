@@ -25,8 +25,7 @@ Status check_strides(const DLTensor& tensor) {
               shape_text({tensor.strides, size_t(tensor.ndim)}), " reach further than 63 bits"));
   }
   uint64_t spread = static_cast<uint64_t>(highest) - static_cast<uint64_t>(lowest);
-  TN_TRY(bytes, bytes_of(dtype_of(tensor.dtype), spread + 1));
-  (void)bytes;
+  TN_CHECK(bytes_of(dtype_of(tensor.dtype), spread == UINT64_MAX ? spread : spread + 1).status());
   if (TN_DTYPE_BITS(dtype_of(tensor.dtype)) < 8 && !is_dense(tensor))
     return Status(TN_UNIMPLEMENTED, cat("tensor of ", dtype_name(dtype_of(tensor.dtype)),
                                         ": elements under 8 bits must be dense, got strides ",

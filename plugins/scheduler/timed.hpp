@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tenon/sdk/role/schedule.hpp"
 
@@ -67,6 +68,14 @@ class Warmup {
   double from_ = -1;
 };
 
+// To a multiple. What is one but for rounding, as 0.3 of 0.1, is not the one below it.
+inline double rounded_down(double value, double multiple) {
+  const double count = value / multiple, nearest = std::nearbyint(count);
+  constexpr double kRounding = 8 * std::numeric_limits<double>::epsilon();
+  const bool is_multiple = std::fabs(count - nearest) <= kRounding * std::fabs(count);
+  return (is_multiple ? nearest : std::floor(count)) * multiple;
+}
+
 template <class T>
 class Timed {
  public:
@@ -83,7 +92,7 @@ class Timed {
     if (warming && left < 2) left = kLong;
     TN_TRY(base, schedule_.at(warming ? 0 : step - gone, left));
     double value = warming ? base * warmup_.factor(step) : base;
-    return multiple_ > 0 ? std::floor(value / multiple_) * multiple_ : value;
+    return multiple_ > 0 ? rounded_down(value, multiple_) : value;
   }
 
  private:

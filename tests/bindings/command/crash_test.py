@@ -56,6 +56,14 @@ def test_a_kernel_that_crashes_is_named(folder: Path, how: str) -> None:
     assert line.endswith("in ref of operator Crash, at node second")
 
 
+def test_a_kernel_whose_stack_overflows_is_named(folder: Path) -> None:
+    result = infer(folder, "overflow")
+    assert result.returncode == -signal.SIGSEGV, result
+    line = result.stderr.splitlines()[-1]
+    assert line.startswith(f"tenon: plugin crashing ({PLUGINS}/crashing.so) crashed by SIGSEGV")
+    assert line.endswith(", at node second")
+
+
 def test_a_pass_that_crashes_is_named(folder: Path) -> None:
     assert infer(folder, "").returncode == 0
     (folder / "s.lua").write_text("require('tenon').load('m.onnx'):apply('crashing.pass')")

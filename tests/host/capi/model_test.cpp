@@ -104,6 +104,38 @@ TEST_F(CapiModel, SaysWhyAFileCannotBeRead) {
   EXPECT_FALSE(load((folder_ / "absent.vec").string()).ok());
 }
 
+TEST_F(CapiModel, RefusesOptionsThatAreNestedTooDeep) {
+  ASSERT_TRUE(load(file("a.vec", "vector 3")).ok());
+  std::string deep = "{\"x\": " + std::string(400000, '[') + std::string(400000, ']') + "}";
+  tn_plan* plan = nullptr;
+  const tn_outputs none{
+      nullptr, [](void*, uint64_t, const DLTensor*, DLTensor*) -> tn_status* { return nullptr; }};
+
+  EXPECT_THAT(save(folder_ / "b.vec", deep).text(), HasSubstr("options: nested deeper than 64"));
+  EXPECT_THAT(Status(tenon_compile(session_, graph_, str(deep), &plan)).text(),
+              HasSubstr("plan options: nested deeper than 64"));
+  EXPECT_THAT(
+      Status(tenon_op(session_, str("test.Double"), str(deep), nullptr, 0, 0, &none, nullptr))
+          .text(),
+      HasSubstr("attributes: nested deeper than 64"));
+}
+
+TEST_F(CapiModel, RefusesMoreResultsThanANodeCanHave) {
+  const tn_outputs none{
+      nullptr, [](void*, uint64_t, const DLTensor*, DLTensor*) -> tn_status* { return nullptr; }};
+
+  Status status(tenon_op(session_, str("test.Double"), {}, nullptr, 0, UINT64_MAX, &none, nullptr));
+
+  EXPECT_THAT(status.text(), HasSubstr("expected at most 1048576 results, got 1844674407370955"));
+}
+
+TEST_F(CapiModel, RefusesAReaderThatLeavesAnEditOpen) {
+  Status status = load(file("a.vec", "vector 3 and an edit"));
+
+  EXPECT_EQ(status.code(), TN_INTERNAL);
+  EXPECT_THAT(status.text(), HasSubstr("vector.reader: it left an edit of the graph open"));
+}
+
 TEST_F(CapiModel, WritesWholeFilesOrNone) {
   ASSERT_TRUE(load(file("a.vec", "vector 31")).ok());
 

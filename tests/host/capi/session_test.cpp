@@ -27,8 +27,8 @@ TEST(CapiSession, OpensWithAndWithoutConfig) {
 }
 
 TEST(CapiSession, SaysWhatIsWrongWithTheConfig) {
-  EXPECT_THAT(why_not("[1]"), HasSubstr("config: expected a JSON object, got [1]"));
-  EXPECT_THAT(why_not("{"), HasSubstr("config: expected a JSON object"));
+  EXPECT_THAT(why_not("[1]"), HasSubstr("config: expected a JSON object, got array"));
+  EXPECT_THAT(why_not("{"), HasSubstr("config: parse error at line 1, column 2"));
   EXPECT_THAT(why_not(R"({"savemode": true})"), HasSubstr("did you mean 'safe_mode'?"));
   EXPECT_THAT(why_not(R"({"threads": 0})"), HasSubstr("threads: expected a whole number from 1"));
   EXPECT_THAT(why_not(R"({"plugin_path": "x"})"), HasSubstr("expected a list of folders"));

@@ -59,6 +59,18 @@ class Target : public HostTest {
   }
 };
 
+TEST_F(Target, WritesAFileWithTheLongestNameThatThereCanBe) {
+  std::string path = (folder() / std::string(255, 'n')).native();
+  tn_target* target = create(path);
+  ASSERT_NE(target, nullptr);
+
+  EXPECT_EQ(write(target, "", "all of it"), "");
+  EXPECT_EQ(text(api.commit(target)), "");
+
+  EXPECT_EQ(content(path), "all of it");
+  EXPECT_EQ(files_in_folder(), 1u);
+}
+
 TEST_F(Target, AppearsWholeAtCommit) {
   std::string path = file("model.onnx", "old");
   tn_target* target = create(path);

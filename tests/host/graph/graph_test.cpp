@@ -60,6 +60,26 @@ TEST_F(WholeGraphTest, BindRefusesTwoNumbersForOneSymbol) {
   EXPECT_NE(text_of(graphs.bind(graph_, types, 1, &bound)), "");
 }
 
+TEST_F(WholeGraphTest, BindTakesASymbolThatIsSpelledLikeAnExpressionForAName) {
+  load(R"(graph {
+    input %x: f32["seq-len"]
+    input %y: f32["seq-len"]
+    %c: f32["seq-len", 2] = Custom(%x) @c
+    output z = %c
+    output y = %y })");
+  TypeOf two(TN_F32, {2}), three(TN_F32, {3});
+  const tn_type* same[] = {two, two};
+  const tn_type* others[] = {two, three};
+  tn_graph* bound = nullptr;
+
+  EXPECT_EQ(text_of(graphs.bind(graph_, others, 2, &bound)),
+            "bind: input y: dimension 0: seq-len is 2 elsewhere, got 3");
+  ASSERT_EQ(text_of(graphs.bind(graph_, same, 2, &bound)), "");
+
+  EXPECT_EQ(type_in(bound, "c"), "f32[2, 2]");
+  graphs.release(bound);
+}
+
 TEST_F(WholeGraphTest, ExtractsAPart) {
   build_mlp();
   tn_node_id nodes[] = {find_node("fc")};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows: bad columns are refused when a row is added, versions stand beside each other, and columns
 // are handed out parsed.
+#include <cmath>
+
 #include <gmock/gmock.h>
 
 #include "tenon/host/op_columns.h"
@@ -15,6 +17,10 @@ using testing::HasSubstr;
 class OpTableTest : public GraphTest {
  protected:
   std::string refusal(const tn_op& op) { return session_.ops->add(&op, ctx()).text(); }
+  std::string set_text(tn_node_id id, std::string_view name, std::string_view text) {
+    tn_any value{TN_ANY_TEXT, 0, text.size(), {.p = text.data()}};
+    return text_of(edits.set_attr(edit_, id, str(name), value));
+  }
   static tn_op row(tn_str tn_op::* column, std::string_view text) {
     tn_op op = op_row("Odd", 0, "B* m k, B* k n -> B* m n", "");
     op.*column = str(text);
@@ -88,6 +94,24 @@ TEST_F(OpTableTest, VersionsOfOneOperatorStandBesideEachOther) {
   EXPECT_EQ(session_.ops->find("", "Odc"), nullptr);
 }
 
+TEST_F(OpTableTest, AProgramIsKeptForEachSetOfTexts) {
+  add_row(op_row("Either", TN_OP_POINTWISE, "",
+                 R"(a == "p" ? (b == "z" ? x : x + 1) : (b == "z" ? x + 2 : x + 3))",
+                 R"([{"name": "a", "type": "string", "default": ""},
+                     {"name": "b", "type": "string", "default": ""}])"));
+  begin();
+  tn_value_id x = input("x", TypeOf(TN_F32, {1}));
+  auto program = [&](std::string_view a, std::string_view b) {
+    tn_node_id id = node("Either", {x}).node;
+    EXPECT_EQ(set_text(id, "a", a) + set_text(id, "b", b), "");
+    const tn_expr_program* made = nullptr;
+    EXPECT_EQ(text_of(op_service()->expr(now(), id, &made)), "");
+    return made;
+  };
+
+  EXPECT_NE(program("p", "y|4:z"), program("p|4:y", "z"));
+}
+
 class Evaluate : public testing::Test {
  protected:
   std::string refusal(uint32_t domain = TN_EXPR_DOMAIN_FLOAT, uint32_t bits = 0) {
@@ -118,6 +142,18 @@ TEST_F(Evaluate, RefusesWhatIsNoProgram) {
   }
   nodes_.clear();
   EXPECT_THAT(refusal(), HasSubstr("expected at least one node"));
+}
+
+TEST_F(Evaluate, RefusesConstantsThatTheirTypeDoesNotHold) {
+  for (double number : {128.0, -129.0, 0.5, 1e300, std::nan("")}) {
+    nodes_ = {{TN_EXPR_CONST, 0, 0, 0, number}};
+    EXPECT_THAT(refusal(TN_EXPR_DOMAIN_INT, 8),
+                HasSubstr("node 0: expected a whole number that its type holds, got "));
+    EXPECT_EQ(refusal(), "");
+  }
+  nodes_[0].imm = -1;
+  EXPECT_THAT(refusal(TN_EXPR_DOMAIN_UINT, 8), HasSubstr("got -1"));
+  EXPECT_EQ(refusal(TN_EXPR_DOMAIN_INT, 8), "");
 }
 
 }  // namespace

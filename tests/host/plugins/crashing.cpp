@@ -10,10 +10,17 @@ namespace {
 
 using tenon::Status;
 
+[[gnu::noinline]] int deeper(const volatile int* above) {
+  volatile int here[1024];
+  here[0] = above ? *above + 1 : 0;
+  return here[0] < 0 ? 0 : deeper(here) + here[0];
+}
+
 // Not inlined: the innermost function on the stack is the plugin's, not its role's wrapper.
 [[gnu::noinline]] void end_by(std::string_view how) {
   if (how == "segv") *static_cast<volatile int*>(nullptr) = 1;
   if (how == "abort") std::abort();
+  if (how == "overflow") deeper(nullptr);
   if (how == "throw") throw std::runtime_error("thrown by the test plugin");
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads "vector N": a graph that doubles a vector of N numbers.
+// Reads "vector N": a graph that doubles a vector of N numbers. Of "vector N and an edit" it leaves
+// an edit open.
 #include <charconv>
+#include <optional>
 
 #include "tenon/sdk/role/reader.hpp"
 
@@ -30,8 +32,15 @@ class VectorReader {
     TN_TRY(x, edit.input("x", tenon::Type(TN_F32, {length})));
     TN_TRY(node, edit.add({.type = "Double", .inputs = {x}, .domain = "test"}));
     TN_CHECK(edit.output("y", node.output(0)));
-    return edit.commit();
+    TN_CHECK(edit.commit());
+    if (!text.ends_with("and an edit")) return {};
+    TN_TRY(left, tenon::Edit::begin(into));
+    left_.emplace(std::move(left));
+    return {};
   }
+
+ private:
+  std::optional<tenon::Edit> left_;
 };
 
 }  // namespace

@@ -57,6 +57,25 @@ TEST_F(SpoiltAny, IsNoDetail) {
   EXPECT_EQ(status.text(), "it failed");
 }
 
+TEST(StatusText, HasSmallNumbersAsTheyAre) {
+  const auto& statuses = guarded_table<tn_host_status>("tenon.host.status/1");
+  Status status(TN_INTERNAL, "it failed");
+  tn_any small{TN_ANY_F64, 0, 1, {.f = 1e-9}};
+
+  statuses.detail(const_cast<tn_status*>(status.raw()), str("error"), small);
+
+  EXPECT_EQ(status.text(), "it failed (error 1e-09)");
+}
+
+TEST(StatusText, IsUtf8WhateverItQuotes) {
+  const auto& statuses = guarded_table<tn_host_status>("tenon.host.status/1");
+  Status status(TN_INTERNAL, "got 'caf\xc3'");
+
+  statuses.detail(const_cast<tn_status*>(status.raw()), str("node"), any(TN_ANY_TEXT, 2, "n\xff"));
+
+  EXPECT_EQ(status.text(), "got 'caf\xef\xbf\xbd' (node n\xef\xbf\xbd)");
+}
+
 // The environment as the test presets have it, or without the variable.
 class StatedCodes : public testing::TestWithParam<bool> {
  protected:

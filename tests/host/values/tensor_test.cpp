@@ -159,6 +159,12 @@ TEST_F(Tensor, CopyRefusesOtherDevicesAndStridedPackedTypes) {
               HasSubstr("must be dense, got strides [1, 2]"));
 }
 
+TEST_F(Tensor, RefusesStridesThatReachFurtherThanMemory) {
+  Foreign both_ways({2, 2}, {INT64_MAX, INT64_MIN});
+
+  EXPECT_EQ(copy_tensor(ctx(), both_ways.managed.dl_tensor).status().code(), TN_OUT_OF_RANGE);
+}
+
 TEST_F(Tensor, TakesOverADlpackTensorOnce) {
   Foreign foreign({2, 3}, {3, 1});
   foreign.managed.flags = DLPACK_FLAG_BITMASK_READ_ONLY;

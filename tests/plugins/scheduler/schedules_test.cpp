@@ -145,6 +145,14 @@ TEST_F(Schedules, SequenceLengthsAreMultiples) {
     EXPECT_EQ(value(root, step), want) << "step " << step;
 }
 
+TEST_F(Schedules, AMultipleIsNotRoundedToTheOneBelowIt) {
+  Component tenths = schedule("linear", {{"from", 0}, {"to", 1}, {"steps", 10}, {"multiple", 0.1}});
+  for (uint64_t step = 0; step <= 10; ++step)
+    EXPECT_NEAR(value(tenths, step), 0.1 * static_cast<double>(step), 1e-12) << "step " << step;
+  Component between = schedule("constant", {{"base", -0.25}, {"multiple", 0.1}});
+  EXPECT_NEAR(value(between, 0), -0.3, 1e-12);
+}
+
 // He et al., 3.1: of m warm-up steps, counted from 1, step i takes i / m.
 TEST_F(Schedules, WarmUpRisesToTheFirstValueAndShiftsTheRest) {
   Component plain = schedule("cosine", {{"base", 0.2}, {"steps", 30}});

@@ -3,18 +3,22 @@
 // The texts that describe() and profile() give, as JSON.
 
 #include <chrono>
+#include <cstdio>
 #include <map>
 #include <string>
 
 #include "tenon/sdk/status.hpp"
+#include "tenon/utf8.hpp"
 
 namespace tenon::backend {
 
 inline std::string json_text(std::string_view text) {
   std::string out = "\"";
-  for (char c : text) {
+  for (char c : valid_utf8(text)) {
+    char escape[8] = {c};
     if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    if (static_cast<unsigned char>(c) < 0x20) std::snprintf(escape, sizeof escape, "\\u%04x", c);
+    out += escape;
   }
   return out + "\"";
 }
