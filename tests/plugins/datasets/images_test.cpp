@@ -102,6 +102,12 @@ TEST_F(Images, RefusesSizesThatDiffer) {
   EXPECT_THAT(batch(data, {0, 1}, &got), HasSubstr("b.bmp: expected 2x2"));
 }
 
+TEST_F(Images, RefusesTheNameOfTheClassesForThePictures) {
+  write("set/cat/a.bmp", bmp(2, 2, 1, 2, 3));
+  EXPECT_THAT(refusal(kRole, "datasets.images", options({{"field", "label"}})),
+              HasSubstr("option field: expected another name than label"));
+}
+
 TEST_F(Images, RefusesFoldersAndOptionsThatCannotServe) {
   EXPECT_THAT(refusal(kRole, "datasets.images", options()), HasSubstr("expected a folder"));
   write("set/readme.txt", "nothing here");
