@@ -83,7 +83,7 @@ class Timed {
     if (warming && left < 2) left = kLong;
     TN_TRY(base, schedule_.at(warming ? 0 : step - gone, left));
     double value = warming ? base * warmup_.factor(step) : base;
-    return multiple_ > 0 ? std::floor(value / multiple_) * multiple_ : value;
+    return multiple_ > 0 ? whole(value / multiple_) * multiple_ : value;
   }
 
  private:
@@ -91,6 +91,12 @@ class Timed {
       : schedule_(std::move(schedule)),
         warmup_(Warmup::of(options)),
         multiple_(options.number("multiple")) {}
+  // Rounded down, but for what arithmetic has left below a whole number.
+  static double whole(double x) {
+    constexpr double kRounding = 1e-9;
+    double nearest = std::round(x);
+    return std::abs(x - nearest) <= kRounding * std::abs(nearest) ? nearest : std::floor(x);
+  }
   static constexpr uint64_t kLong = 1'000'000;
   T schedule_;
   Warmup warmup_;
