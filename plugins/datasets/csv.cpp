@@ -156,6 +156,9 @@ class Reading {
     std::optional<uint64_t> too_large;
     bool whole = true, numbers = true;
     for (uint64_t r = first_; r < text_.rows(); ++r) {
+      if (trimmed(text_.at(r, column)).empty())
+        return invalid(cat(who_, ": line ", text_.lines[r], ", column ", column + 1,
+                           ": expected a label, got an empty cell"));
       std::optional<double> number = number_in(text_.at(r, column));
       numbers = numbers && number;
       whole = whole && number && *number == std::floor(*number) && std::abs(*number) < 0x1p53;

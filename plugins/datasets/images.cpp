@@ -28,12 +28,13 @@ bool is_image(const fs::path& path) {
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp";
 }
 
-// Sorted, so that the order of samples does not depend on the file system.
+// Sorted, so that the order of samples does not depend on the file system. What is hidden is left
+// out: a folder of a notebook's checkpoints would be the first class.
 Result<std::vector<fs::path>> listing(const fs::path& folder) {
   std::error_code failed;
   std::vector<fs::path> out;
   for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
-    out.push_back(at->path());
+    if (!at->path().filename().string().starts_with('.')) out.push_back(at->path());
   if (failed)
     return Status(TN_NOT_FOUND, cat(folder.string(), ": expected a folder: ", failed.message()));
   std::sort(out.begin(), out.end());
