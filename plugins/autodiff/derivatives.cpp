@@ -204,8 +204,10 @@ Term Site::build(uint64_t i) {
   const tn_expr_node& n = at(i);
   if (n.op == TN_EXPR_CONST) return Term::of(n.imm);
   if (n.op == TN_EXPR_INPUT) {
-    Value input = node_.input(n.a);
-    std::optional<double> number = scalar_of(input);
+    Value input = gradients_.of().input(n.a);
+    // What the gradient is by changes in training: it is not the number that it is now.
+    std::optional<double> number;
+    if (!gradients_.wanted(n.a)) number = scalar_of(input);
     return number ? Term::of(*number) : Term::of(input, input.dtype() == TN_BOOL);
   }
   switch (n.op) {        // those that are more than one operator

@@ -9,6 +9,7 @@
 #include "tenon/expr.h"
 
 #include "tenon/sdk/build.hpp"
+#include "tenon/sdk/role/op.hpp"
 
 #include "terms.hpp"
 
@@ -19,10 +20,10 @@ namespace tenon::autodiff {
 class Site {
  public:
   // With `is_whole` the program's result is the node's.
-  Site(Terms& terms, const tn_expr_program& program, Node node, bool is_whole)
-      : t(terms), program_(program), node_(node), made_(program.count) {
-    if (is_whole)
-      made_[program.count - 1] = Term::of(node.output(), node.output().dtype() == TN_BOOL);
+  Site(Terms& terms, const tn_expr_program& program, const Gradients& gradients, bool is_whole)
+      : t(terms), program_(program), gradients_(gradients), made_(program.count) {
+    const Value result = gradients.of().output();
+    if (is_whole) made_[program.count - 1] = Term::of(result, result.dtype() == TN_BOOL);
   }
   Term forward(uint64_t i);
   const tn_expr_node& at(uint64_t i) const { return program_.nodes[i]; }
@@ -37,7 +38,7 @@ class Site {
  private:
   Term build(uint64_t i);
   const tn_expr_program& program_;
-  Node node_;
+  const Gradients& gradients_;
   std::vector<std::optional<Term>> made_;
 };
 

@@ -133,7 +133,7 @@ Term mean_of_sides(const tn_expr_program& program,
     tn_expr_program side = program;
     side.nodes = nodes.data();
     side.count = nodes.size();
-    Site site(terms, side, gradients.of(), false);
+    Site site(terms, side, gradients, false);
     Reverse reverse(side, wanted, site);
     sum = terms.add(sum, reverse.run(side.count - 1, half)[input]);
   }
@@ -160,7 +160,7 @@ Status pointwise_rule(Gradients& gradients) {
       parts[i] = mean_of_sides(*program, *sides, i, terms, gradients);
       wanted[i] = false;
     }
-  Site site(terms, *program, node, true);
+  Site site(terms, *program, gradients, true);
   Reverse reverse(*program, wanted, site);
   std::vector<Term> rest = reverse.run(program->count - 1, Term::of(gradients.cotangent()));
   for (size_t i = 0; i < parts.size(); ++i)

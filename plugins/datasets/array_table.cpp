@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "array_table.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include <nlohmann/json.hpp>
@@ -25,6 +26,8 @@ Status ArrayTable::add(Field field, uint64_t rows, std::shared_ptr<const void> k
   if (!fields_.empty() && rows != rows_)
     return invalid(cat("field ", field.name, " has ", rows, " samples, field ", fields_[0].name,
                        " has ", rows_, " (the first axis counts samples)"));
+  if (std::ranges::find(fields_, field.name, &Field::name) != fields_.end())
+    return invalid(cat("expected fields of different names, got two that are called ", field.name));
   rows_ = rows;
   fields_.push_back(std::move(field));
   keepers_.push_back(std::move(keeper));

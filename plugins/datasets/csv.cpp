@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <set>
 
@@ -29,6 +30,14 @@ std::optional<double> number_in(std::string_view cell) {
   auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), out);
   if (code != std::errc() || end != cell.data() + cell.size()) return {};
   return out;
+}
+
+// As float32 holds it; a number beyond that is none.
+std::optional<float> float_in(std::string_view cell) {
+  std::optional<double> number = number_in(cell);
+  constexpr double kMost = std::numeric_limits<float>::max();
+  if (!number || (std::isfinite(*number) && std::abs(*number) > kMost)) return {};
+  return static_cast<float>(*number);
 }
 
 class Reading {
@@ -117,17 +126,22 @@ class Reading {
     return "; option columns names the ones to read";
   }
 
+  Status no_number(uint64_t row, uint64_t column) const {
+    const std::string& cell = text_.at(row, column);
+    const bool is_large = number_in(cell).has_value();
+    return invalid(cat(who_, ": line ", text_.lines[row], ", column ", column + 1, ": expected a ",
+                       is_large ? "number that float32 holds" : "number", ", got '",
+                       shortened(cell), "'", is_large ? "" : advice(cell)));
+  }
+
   Status features(ArrayTable* table, const std::vector<uint64_t>& columns) const {
     auto values = std::make_shared<std::vector<float>>();
     values->reserve(rows() * columns.size());
     for (uint64_t r = first_; r < text_.rows(); ++r) {
       for (uint64_t c : columns) {
-        std::optional<double> number = number_in(text_.at(r, c));
-        if (!number)
-          return invalid(cat(who_, ": line ", text_.lines[r], ", column ", c + 1,
-                             ": expected a number, got '", shortened(text_.at(r, c)), "'",
-                             advice(text_.at(r, c))));
-        values->push_back(static_cast<float>(*number));
+        std::optional<float> number = float_in(text_.at(r, c));
+        if (!number) return no_number(r, c);
+        values->push_back(*number);
       }
     }
     std::string_view bytes(reinterpret_cast<const char*>(values->data()), values->size() * 4);
@@ -139,15 +153,21 @@ class Reading {
   Status labels(ArrayTable* table, uint64_t column) const {
     auto classes = std::make_shared<std::vector<int64_t>>();
     auto targets = std::make_shared<std::vector<float>>();
+    std::optional<uint64_t> too_large;
     bool whole = true, numbers = true;
     for (uint64_t r = first_; r < text_.rows(); ++r) {
+      if (trimmed(text_.at(r, column)).empty())
+        return invalid(cat(who_, ": line ", text_.lines[r], ", column ", column + 1,
+                           ": expected a label, got an empty cell"));
       std::optional<double> number = number_in(text_.at(r, column));
       numbers = numbers && number;
       whole = whole && number && *number == std::floor(*number) && std::abs(*number) < 0x1p53;
-      targets->push_back(static_cast<float>(number.value_or(0)));
+      if (number && !float_in(text_.at(r, column))) too_large = r;
+      targets->push_back(float_in(text_.at(r, column)).value_or(0));
       classes->push_back(whole ? static_cast<int64_t>(*number) : 0);
     }
     std::string name = options_.text("label_field");
+    if (numbers && !whole && too_large) return no_number(*too_large, column);
     if (numbers && !whole)
       return table->add({name, TN_F32, {}, bytes_in(*targets)}, rows(), targets);
     if (!numbers) *classes = class_numbers(column);

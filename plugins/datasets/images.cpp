@@ -14,6 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kLabel = "label";
+
 struct Item {
   std::string path;
   int64_t label = 0;
@@ -26,12 +28,13 @@ bool is_image(const fs::path& path) {
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png" || ending == ".bmp";
 }
 
-// Sorted, so that the order of samples does not depend on the file system.
+// Sorted, so that the order of samples does not depend on the file system. What is hidden is left
+// out: a folder of a notebook's checkpoints would be the first class.
 Result<std::vector<fs::path>> listing(const fs::path& folder) {
   std::error_code failed;
   std::vector<fs::path> out;
   for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed))
-    out.push_back(at->path());
+    if (!at->path().filename().string().starts_with('.')) out.push_back(at->path());
   if (failed)
     return Status(TN_NOT_FOUND, cat(folder.string(), ": expected a folder: ", failed.message()));
   std::sort(out.begin(), out.end());
@@ -62,6 +65,9 @@ class Images {
     if (out.items_.empty())
       return invalid(cat(folder.string(), ": no .jpg, .png or .bmp in it or in its folders"));
     TN_TRY(first, out.load(0));
+    if (!out.classes_.empty() && out.field_ == kLabel)
+      return invalid(
+          cat("option field: expected another name than ", kLabel, ", the field of the classes"));
     out.height_ = first.height;
     out.width_ = first.width;
     return out;
@@ -70,7 +76,7 @@ class Images {
   uint64_t size() const { return items_.size(); }
   Status fields(Sink& sink) const {
     std::vector<Field> list = {{field_, TN_F32, preparation_.shape(height_, width_), {}}};
-    if (!classes_.empty()) list.push_back({"label", TN_I64, {}, {}});
+    if (!classes_.empty()) list.push_back({kLabel, TN_I64, {}, {}});
     return sink.write(fields_json(list));
   }
 

@@ -2,6 +2,8 @@
 // "layers.conv": convolution over the axes behind batch and channels, one, two or three of them;
 // weight [out, in / groups, kernel...], bias [out]. With transposed: its transpose, weight
 // [in, out / groups, kernel...].
+#include <algorithm>
+
 #include "layer.hpp"
 
 namespace tenon::layers {
@@ -23,6 +25,8 @@ class Conv {
     if (!padding.empty() && (!made.same_ || made.transposed_))
       return invalid(cat("option padding: expected numbers", made.transposed_ ? "" : " or same",
                          ", got '", padding, "'"));
+    if (!made.transposed_ && std::ranges::any_of(made.sizes_[3], [](int64_t n) { return n > 0; }))
+      return invalid("option output_padding: expected it with transposed, got none");
     TN_TRY(init, Initializers::from(ctx, options));
     made.init_ = std::move(init);
     return made;

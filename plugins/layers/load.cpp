@@ -67,23 +67,34 @@ class Load {
   }
 
  private:
-  // Weights and running figures; not the ratio of a dropout or a list of axes.
+  // Weights and running figures, and numbers that are trained; not the ratio of a dropout or a list
+  // of axes.
   static bool is_parameter(Value constant) {
     Type type = constant.type();
-    return type.dtype == TN_F32 && type.rank() > 0;
+    if (type.dtype != TN_F32 && type.dtype != TN_F64) return false;
+    return type.rank() > 0 || int_of(constant.note("train"), 0) != 0;
+  }
+  Result<Tensor> widened(const Tensor& tensor, uint32_t dtype) const {
+    const DLTensor from = tensor.dl();
+    if (dtype == TN_F64) {
+      TN_TRY(numbers, numbers_as<double>(from));
+      return Tensor::of<double>(ctx_, dtype, shape_of(from), numbers);
+    }
+    TN_TRY(numbers, numbers_as<float>(from));
+    return Tensor::of<float>(ctx_, dtype, shape_of(from), numbers);
   }
   Status put(EditView edit, const std::string& name, const Tensor& tensor) const {
     Value old = edit.graph().find(name);
     Type have = old.type();
     std::vector<int64_t> shape(shape_of(tensor.dl()).begin(), shape_of(tensor.dl()).end());
-    // A state dict that was saved in 16 bits: each of its numbers is one of float32 too.
+    // A state dict that was saved in fewer bits: each of its numbers is one of the wider type too.
     uint32_t dtype = dtype_of(tensor.dl());
-    if ((dtype == TN_F16 || dtype == TN_BF16) && shape == have.dims) {
-      TN_TRY(numbers, numbers_as<float>(tensor.dl()));
-      TN_TRY(wide, Tensor::of<float>(ctx_, TN_F32, shape, numbers));
+    const bool is_narrower = is_float(dtype) && TN_DTYPE_BITS(dtype) < TN_DTYPE_BITS(have.dtype);
+    if (is_narrower && shape == have.dims) {
+      TN_TRY(wide, widened(tensor, have.dtype));
       return put(edit, name, wide);
     }
-    if (dtype != TN_F32 || shape != have.dims)
+    if (dtype != have.dtype || shape != have.dims)
       return invalid(cat("option weights: ", name, ": expected ", type_text(have), ", got ",
                          type_text(Type(dtype, shape))));
     tn_any train = old.note("train");

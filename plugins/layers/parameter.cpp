@@ -27,6 +27,9 @@ class OwnParameter {
                                 .fan_in = shape_.size() > 1 ? size / rows : 1,
                                 .fan_out = rows,
                                 .trained = trained_});
+    TN_CHECK(use.status());
+    // A single number is else taken for a setting.
+    if (trained_ && shape_.empty()) TN_CHECK(use.edit().set_note(made.id, "train", any_bool(true)));
     return use.outputs({made});
   }
 

@@ -42,14 +42,6 @@ inline std::optional<int64_t> class_axis(const DLTensor& scores, const DLTensor&
   return std::nullopt;
 }
 
-// Whether there is one score for each label: the same shape, but for a last axis of one.
-inline bool are_alike(const DLTensor& scores, const DLTensor& labels) {
-  auto trimmed = [](std::span<const int64_t> shape) {
-    return !shape.empty() && shape.back() == 1 ? shape.first(shape.size() - 1) : shape;
-  };
-  return std::ranges::equal(trimmed(shape_of(scores)), trimmed(shape_of(labels)));
-}
-
 // The same numbers with this axis as the last one.
 inline std::vector<double> with_last(std::vector<double> numbers,
                                      std::span<const int64_t> shape,

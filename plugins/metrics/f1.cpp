@@ -8,6 +8,8 @@
 //   positive  of class 1 alone
 // A class that is never right counts 0, as in scikit-learn.
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -34,13 +36,10 @@ class F1 {
     if (of.of_each > 1) return update_each(of);
     counts_.resize(std::max({counts_.size(), of.classes, size_t{2}}));
     for (size_t i = 0; i < of.labels.size(); ++i) {
-      const double* row = of.row(i);
-      auto predicted = of.classes == 1
-                           ? static_cast<size_t>(row[0] > threshold_)
-                           : static_cast<size_t>(std::max_element(row, row + of.classes) - row);
+      const std::optional<size_t> predicted = best_of(of.row(i), of.classes);
       auto is = static_cast<size_t>(of.labels[i]);
       ++counts_[is].samples;
-      ++counts_[predicted].predicted;
+      if (predicted) ++counts_[*predicted].predicted;
       counts_[is].right += predicted == is;
     }
     return {};
@@ -53,11 +52,13 @@ class F1 {
     double sum = 0, weights = 0;
     for (const Counts& one : counts_) {
       all.right += one.right, all.samples += one.samples, all.predicted += one.predicted;
-      double weight = average_ == "weighted" ? one.samples : one.samples + one.predicted > 0;
+      const bool counts = has_several_ || one.samples + one.predicted > 0;
+      double weight = average_ == "weighted" ? one.samples : counts;
       sum += weight * one.score();
       weights += weight;
     }
-    return average_ == "micro" ? all.score() : sum / weights;
+    if (average_ == "micro") return all.score();
+    return weights > 0 ? sum / weights : 0;
   }
 
   Status details(Sink& sink) const {
@@ -68,12 +69,21 @@ class F1 {
   }
 
  private:
+  // The class of the best score; of one score whether it is a yes. None where no score is a number.
+  std::optional<size_t> best_of(const double* row, size_t classes) const {
+    std::optional<size_t> best;
+    for (size_t c = 0; c < classes; ++c)
+      if (!std::isnan(row[c]) && (!best || row[c] > row[*best])) best = c;
+    return best && classes == 1 ? size_t{row[0] > threshold_} : best;
+  }
+
   // Several labels of a sample: each is a class that it is of or not.
   Status update_each(const Scored& of) {
     if (average_ == "positive")
       return invalid(
           "option average: expected macro, micro or weighted for several labels of a "
           "sample, got positive");
+    has_several_ = true;
     counts_.resize(of.of_each);
     for (size_t i = 0; i < of.labels.size(); ++i) {
       Counts& one = counts_[i % of.of_each];
@@ -94,6 +104,7 @@ class F1 {
   int64_t output_ = 0;
   std::optional<int64_t> axis_;
   std::vector<Counts> counts_;
+  bool has_several_ = false;  // labels of a sample: each counts, also one that nothing is of
   uint64_t seen_ = 0;
 };
 

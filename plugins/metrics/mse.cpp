@@ -18,7 +18,7 @@ class Mse {
   Status update(Tensors out, Tensors label) {
     TN_TRY(got, output_at(out, output_));
     TN_TRY(want, label_at(label, 0));
-    TN_TRY(pair, same_shape(*got, *want));
+    TN_TRY(pair, alike(*got, *want));
     for (size_t i = 0; i < pair.got.values.size(); ++i) {
       double difference = pair.got.values[i] - pair.want.values[i];
       sum_ += difference * difference;

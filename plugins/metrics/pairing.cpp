@@ -7,6 +7,23 @@
 
 namespace tenon::metrics {
 
+namespace {
+
+Result<Pair> pair_of(const DLTensor& got, const DLTensor& want) {
+  TN_TRY(numbers, numbers_as<double>(got));
+  TN_TRY(wanted, numbers_as<double>(want));
+  std::span<const int64_t> a = shape_of(got), b = shape_of(want);
+  return Pair{{{a.begin(), a.end()}, std::move(numbers)},
+              {{b.begin(), b.end()}, std::move(wanted)}};
+}
+
+Status differing(const DLTensor& got, const DLTensor& want) {
+  return invalid(cat("shapes differ: output ", shape_text(shape_of(got)), ", expected ",
+                     shape_text(shape_of(want))));
+}
+
+}  // namespace
+
 std::string shape_text(std::span<const int64_t> shape) {
   std::string text = "[";
   for (int64_t dim : shape)
@@ -25,14 +42,21 @@ Result<const DLTensor*> label_at(Tensors label, int64_t i) {
   return label[std::min(static_cast<size_t>(i), label.size() - 1)];
 }
 
+bool are_alike(const DLTensor& got, const DLTensor& want) {
+  auto trimmed = [](std::span<const int64_t> shape) {
+    return !shape.empty() && shape.back() == 1 ? shape.first(shape.size() - 1) : shape;
+  };
+  return std::ranges::equal(trimmed(shape_of(got)), trimmed(shape_of(want)));
+}
+
 Result<Pair> same_shape(const DLTensor& got, const DLTensor& want) {
-  auto a = shape_of(got), b = shape_of(want);
-  if (!std::equal(a.begin(), a.end(), b.begin(), b.end()))
-    return invalid(cat("shapes differ: output ", shape_text(a), ", expected ", shape_text(b)));
-  TN_TRY(numbers, numbers_as<double>(got));
-  TN_TRY(wanted, numbers_as<double>(want));
-  std::vector<int64_t> shape(a.begin(), a.end());
-  return Pair{{shape, std::move(numbers)}, {shape, std::move(wanted)}};
+  if (!std::ranges::equal(shape_of(got), shape_of(want))) return differing(got, want);
+  return pair_of(got, want);
+}
+
+Result<Pair> alike(const DLTensor& got, const DLTensor& want) {
+  if (!are_alike(got, want)) return differing(got, want);
+  return pair_of(got, want);
 }
 
 Result<std::vector<int64_t>> chosen(int64_t option, Tensors out, Tensors label) {

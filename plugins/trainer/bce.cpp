@@ -23,8 +23,11 @@ class Bce {
                        {logits, of.ends[1]});
     }
     Value one = b.number(1, TN_F32), p = of.prediction, t = of.target;
+    // Of 0 it has no slope: that of Log is infinite there.
     auto logarithm = [&](Value x) {
-      return b.op("Max", {b.op("Log", {x}), b.number(-100, TN_F32)});
+      Value least = b.number(-100, TN_F32), is_zero = b.op("Equal", {x, b.number(0, TN_F32)});
+      Value log = b.op("Log", {b.op("Where", {is_zero, one, x})});
+      return b.op("Where", {is_zero, least, b.op("Max", {log, least})});
     };
     Value yes = b.mul(t, logarithm(p)), no = b.mul(b.sub(one, t), logarithm(b.sub(one, p)));
     return mean_loss(b, b.neg(b.add(yes, no)), of.ends, "fp32 float16=banned");

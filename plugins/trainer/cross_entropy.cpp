@@ -50,7 +50,6 @@ class CrossEntropy {
   };
   Shares shares(Builder& b, int64_t classes) const {
     Value one = b.number(1, TN_F32);
-    if (smoothing_ == 0) return {b.number(0, TN_F32), one};
     Value e = setting(b, "label_smoothing", smoothing_);
     Value low = b.div(e, b.number(static_cast<double>(classes - over_others_), TN_F32));
     Value left = b.sub(one, e);
@@ -80,6 +79,14 @@ class CrossEntropy {
     return b.mul(q, b.take(b.edit().constant<float>(TN_F32, shape, weights_)));
   }
 
+  // q log p of each class. One without a share adds nothing, also where it cannot be (a logit of
+  // -infinity).
+  Value parts(Builder& b, Value is_it, Value log_p, int64_t classes) const {
+    if (smoothing_ == 0) return b.op("Where", {is_it, log_p, b.number(0, TN_F32)});
+    auto [low, high] = shares(b, classes);
+    return b.mul(b.op("Where", {is_it, high, low}), log_p);
+  }
+
   // Scores of a sequence, [n, steps, classes], have their classes last.
   static std::string axis_hint(const Compared& of, int64_t axis) {
     Type labels = of.predicted;
@@ -107,9 +114,7 @@ class CrossEntropy {
     Value all = b.reshape(b.ints(numbers), shape);
     Value label = b.cast(of.target, TN_I64);
     Value is_it = b.op("Equal", {b.op("Unsqueeze", {label, b.ints({axis})}), all});
-    auto [low, high] = shares(b, classes);
-    Value q = b.op("Where", {is_it, high, low});
-    Value picked = b.sum(b.mul(weighted(b, q, axis), log_p), {axis}, false);
+    Value picked = b.sum(weighted(b, parts(b, is_it, log_p, classes), axis), {axis}, false);
     Value counts = b.number(1, TN_F32);  // what each label does
     if (!weights_.empty()) {
       Value its = b.op("Where", {is_it, b.number(1, TN_F32), b.number(0, TN_F32)});

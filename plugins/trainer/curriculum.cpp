@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tenon/sdk/number.hpp"
+
 namespace tenon::trainer {
 namespace {
 
@@ -67,15 +69,6 @@ Result<int64_t> mark_shortened(std::vector<Field>& inputs,
   return longest;
 }
 
-double sum_of(const DLTensor& rows, uint64_t row, uint64_t n_rows) {
-  auto each = static_cast<uint64_t>(element_count(rows)) / n_rows;
-  double sum = 0;
-  for (uint64_t i = row * each; i < (row + 1) * each; ++i)
-    sum += dtype_of(rows) == TN_F32 ? static_cast<double>(data_of<const float>(rows)[i])
-                                    : static_cast<double>(data_of<const int64_t>(rows)[i]);
-  return sum;
-}
-
 // By a field of the data set.
 Result<std::vector<double>> scores_of(Feed& feed, const std::vector<uint64_t>& samples) {
   const uint64_t at_once = feed.batch();
@@ -83,8 +76,15 @@ Result<std::vector<double>> scores_of(Feed& feed, const std::vector<uint64_t>& s
   for (uint64_t begin = 0; begin < samples.size(); begin += at_once) {
     uint64_t n = std::min<uint64_t>(at_once, samples.size() - begin);
     TN_TRY(batch, feed.load({samples.data() + begin, n}, 0));
-    for (uint64_t i = 0; i < n; ++i)
-      out.push_back(sum_of(batch.extras[0], i, n));
+    TN_TRY(numbers, numbers_as<double>(batch.extras[0]));
+    const auto each = static_cast<std::ptrdiff_t>(numbers.size() / n);
+    for (uint64_t i = 0; i < n; ++i) {
+      auto row = numbers.begin() + static_cast<std::ptrdiff_t>(i) * each;
+      out.push_back(std::accumulate(row, row + each, 0.0));
+      if (!std::isfinite(out.back()))
+        return bad(cat("score: sample ", samples[begin + i], ": expected a finite number, got ",
+                       out.back()));
+    }
   }
   return out;
 }

@@ -27,17 +27,15 @@ class Kl {
     Value logits = logits_of(of.prediction, axis);
     Value log_p = b.op("LogSoftmax", {b.cast(logits, TN_F32)}, {{"axis", axis}});
     auto [t, log_t] = distribution(b, b.cast(of.target, TN_F32), axis);
-    Value parts = b.mul(t, b.sub(log_t, log_p));
+    Value zero = b.number(0, TN_F32);  // 0 log 0, also where the logarithm is -infinity
+    Value parts = b.op("Where", {b.op("Greater", {t, zero}), b.mul(t, b.sub(log_t, log_p)), zero});
     return mean_loss(b, b.sum(parts, {axis}, false), {logits, of.target});
   }
 
  private:
   // The target's shares and their logarithms.
   std::pair<Value, Value> distribution(Builder& b, Value given, int64_t axis) const {
-    if (target_ == "probabilities") {
-      Value positive = b.op("Greater", {given, b.number(0, TN_F32)});
-      return {given, b.op("Log", {b.op("Where", {positive, given, b.number(1, TN_F32)})})};
-    }
+    if (target_ == "probabilities") return {given, b.op("Log", {given})};
     Value log_t = target_ == "logits" ? b.op("LogSoftmax", {given}, {{"axis", axis}}) : given;
     return {b.op("Exp", {log_t}), log_t};
   }

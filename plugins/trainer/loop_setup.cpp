@@ -137,6 +137,11 @@ Status Loop::set_up_curriculum() {
 // Which parameters there are, and whether steps are in float64.
 Status Loop::set_up_parameters() {
   TN_TRY(parameters, find_parameters(free_.view(), given_.parameters));
+  // A single number that a schedule drives is not trained.
+  std::erase_if(parameters, [this](const std::string& name) {
+    const bool is_driven = std::ranges::count(given_.driven, name, &Driven::name) > 0;
+    return is_driven && free_.view().find(name).type().rank() == 0;
+  });
   auto is_double = [this](const std::string& name) {
     return free_.view().find(name).dtype() == TN_F64;
   };

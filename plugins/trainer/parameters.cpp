@@ -66,11 +66,13 @@ bool is_meant(const std::vector<std::string>& patterns, Value constant) {
   return false;
 }
 
-Status refuse_idle_patterns(Graph graph, const std::vector<std::string>& patterns) {
+Status refuse_idle_patterns(Graph graph,
+                            std::string_view option,
+                            const std::vector<std::string>& patterns) {
   for (const std::string& pattern : patterns) {
     auto fits = [&](Value constant) { return is_meant({pattern}, constant); };
     if (std::ranges::none_of(graph.constants(), fits))
-      return invalid(cat("option frozen: no constant of the model fits ", pattern));
+      return invalid(cat("option ", option, ": no constant of the model fits ", pattern));
   }
   return {};
 }
@@ -78,7 +80,7 @@ Status refuse_idle_patterns(Graph graph, const std::vector<std::string>& pattern
 }  // namespace
 
 Result<std::vector<std::string>> find_parameters(Graph graph, const ParameterChoice& choice) {
-  TN_CHECK(refuse_idle_patterns(graph, choice.frozen));
+  TN_CHECK(refuse_idle_patterns(graph, "frozen", choice.frozen));
   std::unordered_set<tn_value_id> live = reaching(graph);
   std::vector<std::string> found;
   for (Value constant : graph.constants()) {
@@ -88,6 +90,7 @@ Result<std::vector<std::string>> find_parameters(Graph graph, const ParameterCho
     if (!trains || is_meant(choice.frozen, constant)) continue;
     if (choice.only.empty() || is_meant(choice.only, constant)) found.emplace_back(constant.name());
   }
+  if (!found.empty()) TN_CHECK(refuse_idle_patterns(graph, "parameters", choice.only));
   if (!found.empty() || (choice.may_be_none && choice.only.empty())) return found;
   if (!choice.only.empty())
     return invalid(

@@ -60,6 +60,8 @@ class Dataset(Component):
 
     def batches(self, size: int) -> Iterator[dict[str, np.ndarray]]:
         """All samples in order, `size` at a time."""
+        if size < 1:
+            raise ValueError(f"batches: expected a size of at least 1, got {size}")
         for start in range(0, len(self), size):
             yield self.batch(range(start, min(start + size, len(self))))
 

@@ -22,6 +22,7 @@ from .transforms import Compiled
 
 _RATE = "learning_rate"
 _AVERAGE = "/average"
+_COUNT = "step/count"
 
 
 def setting(name: str, value: float) -> Any:
@@ -270,17 +271,21 @@ class Step:
         return tree.unflatten(structure, iter([self._now.get_state(n + of) for n in names]))
 
     def state(self) -> dict[str, np.ndarray]:
-        """Copies of all states by name, the optimizer's too: enough to go on elsewhere."""
+        """Copies of all states by name, the optimizer's too, and `step/count`, how many steps were
+        taken, which schedules and windows go by: enough to go on elsewhere."""
         plan = self._started()
-        return {name: plan.get_state(name) for name in self._states}
+        states = {name: plan.get_state(name) for name in self._states}
+        return {**states, _COUNT: np.array(self.count)}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Goes on from what `state` gave, after a first step with any batch."""
         plan = self._started()
-        if set(state) != set(self._states):
-            raise InvalidArgument(f"state: expected {sorted(self._states)}, got {sorted(state)}")
-        for name, array in state.items():
-            plan.set_state(name, array)
+        expected = {*self._states, _COUNT}
+        if set(state) != expected:
+            raise InvalidArgument(f"state: expected {sorted(expected)}, got {sorted(state)}")
+        for name in self._states:
+            plan.set_state(name, state[name])
+        self.count = int(state[_COUNT])
 
     def describe(self) -> dict[str, Any]:
         """Of the plan last used: partitions, `fallback_nodes`, `arena_bytes`."""

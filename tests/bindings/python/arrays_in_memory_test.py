@@ -47,6 +47,12 @@ def test_fields_and_samples():
     np.testing.assert_array_equal(batch["label"], LABEL[[3, 1]])
 
 
+@pytest.mark.parametrize("size", [0, -1])
+def test_batches_without_samples_are_refused(size):
+    with pytest.raises(ValueError, match="batches: expected a size of at least 1"):
+        list(tn.data.arrays(x=X, label=LABEL).batches(size))
+
+
 def test_memory_is_shared():
     x = X.copy()
     data = tn.data.arrays(x=x)

@@ -77,6 +77,12 @@ def test_nothing_that_is_left_to_train_names_the_option():
         tn.train(linear(), {"x": np.zeros((4, 2), "f"), "label": np.arange(4) % 3}, frozen=["*"])
 
 
+def test_a_pattern_of_parameters_that_fits_nothing_is_named():
+    rows = {"x": np.zeros((4, 2), "f"), "label": np.arange(4) % 3}
+    with pytest.raises(tn.InvalidArgument, match="option parameters: no constant .* fits wieght"):
+        tn.train(linear(), rows, parameters=["*", "wieght"])
+
+
 def test_the_error_for_lists_by_name_says_how_they_become_data():
     rows = {"x": [[0.0, 1.0]] * 4, "label": [0, 1, 2, 0]}
     with pytest.raises(

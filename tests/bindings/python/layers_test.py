@@ -289,6 +289,8 @@ def test_every_layer_has_help_and_refuses_what_does_not_fit():
         nn.Conv(1, 2, 3)
     with pytest.raises(tn.InvalidArgument, match="option out"):
         nn.Linear(0)
+    with pytest.raises(tn.InvalidArgument, match="output_padding: expected it with transposed"):
+        nn.Conv(1, 2, output_padding=1)
     with pytest.raises(tn.NotFound, match="option init: .*did you mean 'layers.he'"):
         nn.Linear(4, init="hee")
     with pytest.raises(TypeError, match="expected to be called inside nn.build"):

@@ -288,7 +288,8 @@ def test_sequences_grow_by_buckets(texts):
 def drawn(tmp_path, share, **curriculum):
     """Training with a rate of 0 on batches of 1: each loss says which sample it was."""
     x = np.arange(20, dtype="f")[::-1].reshape(20, 1) + 1
-    np.savez(tmp_path / "ranked.npz", x=x, label=np.zeros((20, 1), "f"), hard=x[:, 0] ** 2)
+    wide = x[:, 0].astype("f8") - 15  # most are negative
+    np.savez(tmp_path / "ranked.npz", x=x, label=0 * x, hard=x[:, 0] ** 2, wide=wide)
     seen = []
     tn.train(
         nn.build(nn.Linear(1, bias=False, init=nn.init.ones()), {"x": ("N", 1)}),
@@ -300,7 +301,7 @@ def drawn(tmp_path, share, **curriculum):
 
 
 def test_the_easiest_samples_come_first(tmp_path):
-    for score in ("hard", [float(20 - i) for i in range(20)]):
+    for score in ("hard", "wide", [float(20 - i) for i in range(20)]):
         half = drawn(tmp_path, 0.5, score=score)
         assert set(half) == set(range(1, 11))
         assert abs(half.mean() - 5.5) < 4.5 * np.sqrt(99 / 12 / 80)

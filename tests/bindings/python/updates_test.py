@@ -7,6 +7,7 @@ import weakref
 import numpy as np
 import pytest
 import tenon as tn
+from tenon import nn
 from training_test import blobs, linear  # noqa: F401
 
 OPTIMIZERS = [one["id"] for one in tn.components("optimizer") if one["id"].startswith("trainer.")]
@@ -35,6 +36,71 @@ def test_each_optimizer_goes_down_and_its_state_moves(word):
     step.set_state(kept)
     assert step(x, y) == first[0]
     assert all(np.array_equal(step.state()[name], value) for name, value in first[1].items())
+
+
+def test_a_step_goes_on_elsewhere_with_its_schedule_and_its_window():
+    x, y, start = rows()
+
+    def made():
+        rate = lambda update: 0.1 / (1 + update)  # noqa: E731
+        return tn.Step(squares, start, tn.optim.sgd(lr=rate, momentum=0.9), accumulate=2)
+
+    one, other = made(), made()
+    for i in range(5):
+        one(x[i:], y[i:])
+    other(x, y)
+    other.set_state(one.state())
+    assert other.count == 5
+    for step in (one, other):
+        step(x, y)
+    assert np.array_equal(one.parameters["w"], other.parameters["w"])
+    with pytest.raises(tn.InvalidArgument, match="state: expected .*step/count"):
+        other.set_state({"params.w": start["w"]})
+
+
+class Scaled(nn.Module):
+    """x w s, with a PReLU whose slope is one number: s and the slope are shaped as given."""
+
+    def __init__(self, shape):
+        self.linear = nn.Linear(4, bias=False)
+        self.scale = nn.Parameter(shape, init=nn.init.constant(value=1.5))
+        self.slope = nn.Parameter(shape, init=nn.init.constant(value=0.25))
+
+    def forward(self, x):
+        y = self.linear(x) * self.scale()
+        return tn.where(y < 0, y * self.slope(), y)
+
+
+@pytest.mark.parametrize("shape", [[], [1], [1, 1]])
+@pytest.mark.parametrize("backend", ["reference", "onednn"])
+def test_parameters_of_one_number_are_trained_by_their_newest_number(shape, backend):
+    random = np.random.default_rng(2)
+    x, y = random.standard_normal((24, 3)).astype("f"), random.standard_normal((24, 4)).astype("f")
+    model = nn.build(Scaled(shape), {"x": ("N", 3)})
+    start = {name: np.array(one) for name, one in model.parameters().items()}
+    assert len(start) == 3
+
+    def loss(parameters, x, y):
+        return tn.mean((model(x, parameters=parameters) - y) ** 2)
+
+    step = tn.Step(loss, start, tn.optim.sgd(lr=0.5), backend=backend)
+    for i in range(0, 24, 8):
+        step(x[i : i + 8], y[i : i + 8])
+    trained = tn.train(
+        model, {"x": x, "label": y}, loss="mse", optimizer=tn.optim.sgd(lr=0.5),
+        batch=8, shuffle=False, backend=backend,
+    ).constants()  # fmt: skip
+    for name, wanted in step.parameters.items():
+        assert abs(start[name] - wanted).max() > 1e-3
+        np.testing.assert_allclose(np.array(trained[name]), wanted, atol=1e-6, err_msg=name)
+
+
+def test_a_single_number_that_a_schedule_drives_is_not_trained():
+    x, y = np.ones((8, 3), "f"), np.zeros((8, 4), "f")
+    model = nn.build(Scaled([]), {"x": ("N", 3)})
+    trained = tn.train(model, {"x": x, "label": y}, loss="mse", batch=4, schedules={"scale": 0.5})
+    assert trained.report["parameters"] == 2
+    assert np.array(trained.constants()["scale"]) == 1.5
 
 
 def test_a_step_lets_go_of_the_arrays_it_was_given():

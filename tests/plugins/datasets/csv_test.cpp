@@ -70,6 +70,23 @@ TEST_F(Csv, TakesTheColumnsThatAreNamedInTheirOrder) {
               HasSubstr("option columns: expected a column's name or a number below 2, got 'c'"));
 }
 
+TEST_F(Csv, RefusesNumbersThatFloat32DoesNotHold) {
+  EXPECT_THAT(refused("1,2\n-1e39,4\n"),
+              HasSubstr("line 2, column 1: expected a number that float32 holds, got '-1e39'"));
+  EXPECT_THAT(refused("1,0.5\n2,1e39\n", {{"label", "1"}}), HasSubstr("line 2, column 2"));
+}
+
+// It would make texts of all labels, whose numbers as classes are others.
+TEST_F(Csv, RefusesALabelThatIsMissing) {
+  EXPECT_THAT(refused("x,y\n1,10\n2, \n3,2\n", {{"label", "y"}}),
+              HasSubstr("line 3, column 2: expected a label, got an empty cell"));
+}
+
+TEST_F(Csv, RefusesTwoFieldsOfOneName) {
+  EXPECT_THAT(refused("1,2\n3,4\n", {{"label", "1"}, {"field", "label"}}),
+              HasSubstr("expected fields of different names, got two that are called label"));
+}
+
 TEST_F(Csv, NamesTheLineOfWhatIsWrong) {
   EXPECT_THAT(refused("1,2\n3,4\n5\n"), HasSubstr("table.csv: line 3: expected 2 cells, got 1"));
   EXPECT_THAT(refused("a,b\n1,2\n1,x\n"),

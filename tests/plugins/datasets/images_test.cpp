@@ -102,6 +102,25 @@ TEST_F(Images, RefusesSizesThatDiffer) {
   EXPECT_THAT(batch(data, {0, 1}, &got), HasSubstr("b.bmp: expected 2x2"));
 }
 
+TEST_F(Images, LeavesOutWhatIsHidden) {
+  write("set/.checkpoints/a.bmp", bmp(2, 2, 1, 2, 3));
+  write("set/cat/a.bmp", bmp(2, 2, 1, 2, 3));
+  write("set/cat/.b.bmp", "no picture");
+  Component data = open("datasets.images", options());
+  Collected got(ctx_);
+
+  EXPECT_EQ(batch(data, {0}, &got), "");
+
+  EXPECT_EQ(data.table<tn_dataset>()->size(data.self()), 1u);
+  EXPECT_THAT(got.numbers<int64_t>(1), ElementsAre(0));
+}
+
+TEST_F(Images, RefusesTheNameOfTheClassesForThePictures) {
+  write("set/cat/a.bmp", bmp(2, 2, 1, 2, 3));
+  EXPECT_THAT(refusal(kRole, "datasets.images", options({{"field", "label"}})),
+              HasSubstr("option field: expected another name than label"));
+}
+
 TEST_F(Images, RefusesFoldersAndOptionsThatCannotServe) {
   EXPECT_THAT(refusal(kRole, "datasets.images", options()), HasSubstr("expected a folder"));
   write("set/readme.txt", "nothing here");

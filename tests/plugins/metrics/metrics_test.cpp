@@ -119,6 +119,28 @@ TEST_F(Metric, F1TakesSeveralLabelsOfASample) {
               HasSubstr("f1 takes several"));
 }
 
+// As scikit-learn: a label that nothing is of, and that is never predicted, counts with 0.
+TEST_F(Metric, F1OfSeveralLabelsCountsEachOfThem) {
+  for (auto [average, wanted] : {std::pair{"macro", 0.5}, {"micro", 1.0}, {"weighted", 1.0}}) {
+    start("metrics.f1", {{"average", average}});
+    EXPECT_EQ(update<int64_t>({2, 2}, {1, 0, 1, 0}, {2, 2}, {1, 0, 1, 0}, TN_I64), "");
+    EXPECT_DOUBLE_EQ(value(), wanted) << average;
+    start("metrics.f1", {{"average", average}});
+    EXPECT_EQ(update<int64_t>({1, 2}, {0, 0}, {1, 2}, {0, 0}, TN_I64), "");
+    EXPECT_EQ(value(), 0) << average;
+  }
+}
+
+TEST_F(Metric, F1TakesScoresThatAreNoNumbersForNoClass) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  start("metrics.f1");
+  EXPECT_EQ(update<int64_t>({2, 2}, {nan, nan, 1, nan}, {2}, {0, 0}, TN_I64), "");
+  EXPECT_DOUBLE_EQ(value(), 2.0 / 3);
+  start("metrics.f1", {{"average", "positive"}});
+  EXPECT_EQ(update<int64_t>({2}, {nan, 1}, {2}, {0, 1}, TN_I64), "");
+  EXPECT_DOUBLE_EQ(value(), 1);
+}
+
 TEST_F(Metric, CosineGivesMeanAndLowest) {
   start("metrics.cosine");
   EXPECT_EQ(compare({3, 2}, {1, 0, 0, 2, 0, 0}, {1, 1, 0, 1, 0, 0}), "");
@@ -149,6 +171,9 @@ TEST_F(Metric, MseIsTheMeanSquare) {
   EXPECT_EQ(compare({2}, {1, 2}, {1, 4}), "");
   EXPECT_DOUBLE_EQ(value(&higher), 2);
   EXPECT_EQ(higher, 0);
+  start("metrics.mse");  // a table has one number a sample where the model has a column
+  EXPECT_EQ(update<float>({2, 1}, {1, 2}, {2}, {1, 4}, TN_F32), "");
+  EXPECT_DOUBLE_EQ(value(), 2);
   EXPECT_THAT(update<float>({2}, {1, 2}, {3}, {1, 2, 3}, TN_F32),
               HasSubstr("shapes differ: output [2], expected [3]"));
 }

@@ -153,6 +153,15 @@ TEST_F(Schedules, AMultipleIsNotRoundedToTheOneBelowIt) {
   EXPECT_NEAR(value(between, 0), -0.3, 1e-12);
 }
 
+TEST_F(Schedules, AMultipleStaysWhereItIs) {
+  Component tenths = schedule("linear", {{"from", 0}, {"to", 1}, {"steps", 10}, {"multiple", 0.1}});
+  Component whole = schedule("linear", {{"from", 8}, {"to", 184}, {"steps", 22}, {"multiple", 8}});
+  for (int step = 0; step <= 10; ++step)
+    EXPECT_NEAR(value(tenths, static_cast<uint64_t>(step)), 0.1 * step, 1e-12) << "step " << step;
+  for (int step = 0; step <= 22; ++step)
+    EXPECT_EQ(value(whole, static_cast<uint64_t>(step)), 8 + 8 * step) << "step " << step;
+}
+
 // He et al., 3.1: of m warm-up steps, counted from 1, step i takes i / m.
 TEST_F(Schedules, WarmUpRisesToTheFirstValueAndShiftsTheRest) {
   Component plain = schedule("cosine", {{"base", 0.2}, {"steps", 30}});

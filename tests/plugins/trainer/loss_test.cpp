@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/role/loss.h"
 
+#include <cmath>
 #include <limits>
 #include <set>
 
@@ -93,6 +94,11 @@ class Loss : public PluginTest {
   template <class T>
   Tensor tensor(uint32_t dtype, const std::vector<int64_t>& shape, const json& numbers) {
     return *Tensor::of<T>(ctx_, dtype, shape, numbers.get<std::vector<T>>());
+  }
+  // A row; JSON has no infinities.
+  Tensor floats(const std::vector<float>& row) {
+    const int64_t shape[] = {1, std::ssize(row)};
+    return *Tensor::of<float>(ctx_, TN_F32, shape, row);
   }
 };
 
@@ -195,6 +201,45 @@ TEST_F(Loss, AFinalSoftmaxIsTrainedOnItsLogits) {
                                tensor<int64_t>(TN_I64, {2}, {0, 0}));
   EXPECT_FLOAT_EQ(value, 100);
   EXPECT_FLOAT_EQ(gradient[0], -0.5f);
+}
+
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+TEST_F(Loss, AClassThatCannotBeLosesNothing) {
+  for (const json& options : {json::object(), json{{"weight", {1, 2, 3}}}}) {
+    auto graph = build("trainer.cross_entropy", options, {{1, 3}, {1}});
+    ASSERT_TRUE(graph.ok()) << text_of(graph.status());
+    auto [value, gradient] = run(*graph, floats({0, 0, kNever}), tensor<int64_t>(TN_I64, {1}, {1}));
+    EXPECT_FLOAT_EQ(value, std::log(2.0f)) << options;
+    EXPECT_THAT(gradient, Pointwise(testing::FloatEq(), {0.5f, -0.5f, 0.0f})) << options;
+  }
+}
+
+TEST_F(Loss, AClassWithoutAShareAddsNothingToTheDivergence) {
+  for (const char* target : {"probabilities", "log_probabilities", "logits"}) {
+    auto graph = build("trainer.kl", {{"target", target}}, {{1, 3}, {1, 3}, TN_F32});
+    ASSERT_TRUE(graph.ok()) << text_of(graph.status());
+    const bool is_share = target == std::string("probabilities");
+    std::vector<float> half(3, is_share ? 0.5f : std::log(0.5f));
+    half[2] = is_share ? 0 : kNever;
+    for (float last : {0.0f, kNever}) {
+      auto [value, gradient] = run(*graph, floats({0, 0, last}), floats(half));
+      EXPECT_NEAR(value, last == 0 ? std::log(1.5) : 0, 1e-6) << target;
+      EXPECT_NEAR(gradient[2], last == 0 ? 1.0 / 3 : 0, 1e-6) << target;
+    }
+  }
+}
+
+// PyTorch: logarithms are -100 at the least.
+TEST_F(Loss, ProbabilitiesOfZeroAndOneHaveFiniteSlopes) {
+  auto graph = build("trainer.bce", {}, {{1, 4}, {1, 4}, TN_F32});
+  ASSERT_TRUE(graph.ok()) << text_of(graph.status());
+  auto [value, gradient] = run(*graph, tensor<float>(TN_F32, {1, 4}, {0, 1, 0, 0.5}),
+                               tensor<float>(TN_F32, {1, 4}, {0, 1, 1, 1}));
+  EXPECT_FLOAT_EQ(value, (100 + std::log(2.0f)) / 4);
+  for (float slope : gradient)
+    EXPECT_TRUE(std::isfinite(slope)) << slope;
+  EXPECT_FLOAT_EQ(gradient[3], -0.5f);
 }
 
 TEST_F(Loss, OnlyIgnoredSamplesLoseNothing) {
