@@ -58,7 +58,7 @@ local function mixed_precision(name, args, whole, data, make, sensitivity)
   local target = target_of(args, whole, data)
   local rows, last
   local function first(n)
-    local skip = {}
+    local skip = native.list()
     for i = 1, n do skip[i] = pattern_of(rows[i].node) end
     return skip
   end
@@ -76,7 +76,7 @@ local function mixed_precision(name, args, whole, data, make, sensitivity)
     return target.measure(make(n == 0 and {} or first(n)))
   end
   local plain = measure(0)
-  if plain >= target.least then return { skip = {}, layers = {}, evaluations = 1, found = plain } end
+  if plain >= target.least then return { skip = native.list(), layers = native.list(), evaluations = 1, found = plain } end
   local n, found, evaluations, best = fewest(function(count) return count == 0 and plain or measure(count) end, ranked(), target.least)
   local used = n or best
   if not n then
@@ -85,7 +85,7 @@ local function mixed_precision(name, args, whole, data, make, sensitivity)
       .. "written", name, target.name, target.wanted, target.text(found), used, #rows,
       limit and string.format(", limited by %s (%s, %.1f dB alone)", limit.node, limit.op, limit.snr_db) or ""), 0)
   end
-  local layers = {}
+  local layers = native.list()
   for i = 1, used do
     local row = rows[i]
     layers[i] = { node = row.node, op = row.op, snr_db = row.snr_db, weights_snr_db = row.weights_snr_db,
