@@ -20,7 +20,7 @@ if args.budget and #methods > 1 then
   error("recipe decompose: option budget: expected one method beside it, which has to meet it with its own layers alone: --set methods=svd "
     .. "(products, 1x1 convolutions) or --set methods=tucker2 (other convolutions); got " .. table.concat(methods, ", "), 0)
 end
-local small, rows, taken, why = model, {}, {}, {}
+local small, rows, taken, why = model, recipe.list(), {}, {}
 for _, method in ipairs(methods) do
   local report
   small, report = small:apply("decomposer." .. method, recipe.options("decomposer." .. method, {

@@ -198,7 +198,7 @@ local function ranked()
   return layers
 end
 
-local weak, computing = {}, 0
+local weak, computing = recipe.list(), 0
 if (args.weak or 20) > 0 then
   for _, row in ipairs(ranked()) do
     if row.role == "compute" then computing = computing + 1 end

@@ -90,7 +90,7 @@ Action declare_bench(CLI::App& app, const Tool& tool) {
     flags->choice.sample.shapes = shapes_of(flags->shapes);
     cxx::Model model = cxx::Model::load(session, flags->model);
     for (const std::string& text : flags->inputs) {
-      auto [name, file] = split_pair(text, "--input");
+      auto [name, file] = split_input(model, text);
       if (flags->choice.sample.given.contains(name))
         throw UsageError(cat("--input ", name, ": given twice"));
       flags->choice.sample.given[name] = read_input(model, name, file);

@@ -55,7 +55,7 @@ SessionPtr Tool::open(int threads) const {
   watch_terminal(*session, verbose);
   if (!chrome_trace.empty() && !traced_) {
     traced_ = session;
-    tenon_trace_start(session->raw());
+    session->start_trace();
   }
   return session;
 }
@@ -64,9 +64,7 @@ void Tool::run() const {
   if (!chrome_trace.empty()) check_file(chrome_trace, "--chrome-trace");
   auto write_trace = [this] {
     if (!traced_) return;
-    cxx::TextSink text;
-    cxx::check(tenon_trace_stop(traced_->raw(), text.get()));
-    cxx::write_file(traced_, chrome_trace, text.text());
+    cxx::write_file(traced_, chrome_trace, traced_->stop_trace());
     traced_.reset();
   };
   try {
@@ -76,6 +74,17 @@ void Tool::run() const {
     throw;
   }
   write_trace();
+}
+
+CLI::Validator number_from(double least, double most) {
+  auto fault = [least, most](const std::string& text) -> std::string {
+    double number = 0;
+    const char* end = text.data() + text.size();
+    auto [read, wrong] = std::from_chars(text.data(), end, number);
+    if (wrong == std::errc() && read == end && number >= least && number <= most) return "";
+    return cat("expected a number from ", least, " to ", most, ", got '", text, "'");
+  };
+  return {fault, most < 1e18 ? cat("in [", least, " - ", most, "]") : ""};
 }
 
 void RunFlags::add(CLI::App* app) {
@@ -115,7 +124,14 @@ std::pair<std::string, std::string> split_pair(const std::string& text, const ch
 }
 
 Json value_of(const std::string& text) {
-  Json value = Json::parse(text, nullptr, false);
+  static constexpr int kMostLevels = 64;  // what reads and prints values calls itself for each
+  auto is_shallow = [](int level, Json::parse_event_t, const Json&) {
+    if (level > kMostLevels)
+      throw UsageError(cat("expected lists within lists of at most ", kMostLevels,
+                           " levels as a value, got more"));
+    return true;
+  };
+  Json value = Json::parse(text, is_shallow, false);
   if (value.is_discarded() && text.find('.') != std::string::npos) {  // .9 and 5. are no JSON
     double number = 0;
     const char* end = text.data() + text.size();
@@ -129,6 +145,7 @@ Json values_of(const std::vector<std::string>& pairs, const char* flag) {
   Json values = Json::object();
   for (const std::string& pair : pairs) {
     auto [name, value] = split_pair(pair, flag);
+    if (values.contains(name)) throw UsageError(cat(flag, " ", name, ": given twice"));
     values[name] = value_of(value);
   }
   return values;
@@ -144,7 +161,10 @@ void add_shapes(CLI::App& app, std::vector<std::string>& texts) {
 Shapes shapes_of(const std::vector<std::string>& texts) {
   Shapes shapes;
   for (const std::string& text : texts) {
-    auto [name, sizes] = split_pair(text, "--shape");
+    const size_t last = text.rfind('=');  // sizes have none, names may
+    auto [name, sizes] = last == std::string::npos || last == 0
+                             ? split_pair(text, "--shape")
+                             : std::pair(text.substr(0, last), text.substr(last + 1));
     auto [at_name, is_new] = shapes.try_emplace(name);
     if (!is_new) throw UsageError(cat("--shape: expected one shape for ", name, ", got two"));
     std::vector<int64_t>& shape = at_name->second;
@@ -187,6 +207,7 @@ class ToStandardError {
   }
   ~ToStandardError() {
     std::fflush(stdout);
+    std::clearerr(stdout);  // what standard error did not take
     dup2(kept_, STDOUT_FILENO);
     close(kept_);
   }

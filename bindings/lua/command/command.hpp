@@ -43,6 +43,9 @@ struct Tool {
   mutable SessionPtr traced_;  // the first that was opened
 };
 
+// Of an option: a number from least to most, which NaN is not.
+CLI::Validator number_from(double least, double most = 1e18);
+
 struct RunFlags {
   cxx::RunChoice choice;
   void add(CLI::App* app);

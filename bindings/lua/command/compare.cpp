@@ -38,6 +38,7 @@ Action declare_compare(CLI::App& app, const Tool& tool) {
   app.add_option("b", flags->b, "the model that is compared with it")->required()->type_name("B");
   flags->data.add(&app, "data set; its kind by the file's name")->required();
   app.add_option("--limit", flags->choice.limit, "only the first N samples, 0: all")
+      ->check(number_from(0))
       ->capture_default_str();
   app.add_option("--batch", flags->choice.batch, "batch size (default: the model's, or 32)")
       ->check(CLI::Range(1, 1 << 20));

@@ -43,12 +43,14 @@ Json value_for(const Json& property, const std::string& text) {
 }  // namespace
 
 CLI::Option* DataFlags::add(CLI::App* app, const char* about) {
+  CLI::Option* data = app->add_option("--data", path, about)->type_name("FILE");
   app->add_option(kFlag, options,
                   "how the data is read: resize, mean, std, layout, label, columns, delimiter, ... "
                   "(tenon plugin info datasets)")
       ->type_name("KEY=VALUE")
+      ->needs(data)
       ->allow_extra_args(false);
-  return app->add_option("--data", path, about)->type_name("FILE");
+  return data;
 }
 
 Json DataFlags::values(const cxx::Session& session) const {
@@ -69,6 +71,7 @@ Json DataFlags::values(const cxx::Session& session) const {
     if (!properties.contains(key))
       throw UsageError(cat(kFlag, " ", key, ": expected one of ", cxx::listed(known), ", which ",
                            id, " takes for ", path, did_you_mean(key, known)));
+    if (out.contains(key)) throw UsageError(cat(kFlag, " ", key, ": given twice"));
     out[key] = value_for(properties[key], text);
   }
   return out;

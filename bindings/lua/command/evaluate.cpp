@@ -50,7 +50,9 @@ Action declare_evaluate(CLI::App& app, const Tool& tool) {
       ->type_name("MODEL");
   app.add_option("--batch", flags->choice.batch, "batch size (default: the model's, or 32)")
       ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--limit", flags->choice.limit, "only the first N samples")->type_name("N");
+  app.add_option("--limit", flags->choice.limit, "only the first N samples")
+      ->type_name("N")
+      ->check(number_from(0));
   flags->run.add(&app);
   flags->json.add(&app);
   return [flags, &tool] {

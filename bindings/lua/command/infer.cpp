@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon infer MODEL --input NAME=FILE.npy ... --output-dir DIR
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -24,12 +25,18 @@ struct Flags {
   JsonFlag json;
 };
 
-// Output names may hold what a file's name cannot, and differ in nothing else: a/b and a_b.
+// Output names may hold what a file's name cannot, and differ in nothing else: a/b and a_b. File
+// systems take 255 bytes, of which some are for the ending and for the name while it is written.
 std::vector<std::string> file_names(std::vector<std::string> names) {
+  constexpr size_t kMost = 200;
   std::set<std::string> taken;
   for (std::string& name : names) {
     for (char& c : name)
       if (c == '/' || c == '\0') c = '_';
+    size_t end = std::min(name.size(), kMost);
+    while (end < name.size() && end > 0 && (name[end] & 0xc0) == 0x80)
+      --end;  // not within a character
+    name.resize(end);
     if (name.empty() || name[0] == '.') name.insert(0, 1, '_');
     const std::string plain = name;
     for (int next = 2; !taken.insert(name).second; ++next)

@@ -95,7 +95,7 @@ class Reading {
       : model_(model), session_(model.session()), inputs_(model) {}
 
   void pair(const std::string& text) {
-    auto [name, file] = split_pair(text, "--input");
+    auto [name, file] = split_input(model_, text);
     taken(name);
     inputs_.set(name, read_input(model_, name, file));
   }
@@ -175,6 +175,14 @@ class Reading {
 };
 
 }  // namespace
+
+std::pair<std::string, std::string> split_input(const cxx::Model& model, const std::string& text) {
+  for (const Port& port : model.inputs())
+    if (text.size() > port.name.size() && text.starts_with(port.name) &&
+        text[port.name.size()] == '=' && !port.name.empty())
+      return {port.name, text.substr(port.name.size() + 1)};
+  return split_pair(text, "--input");
+}
 
 Tensor read_input(const cxx::Model& model, const std::string& name, const std::string& file) {
   Tensor tensor = cxx::read_array(model.session(), file);

@@ -6,6 +6,9 @@
 
 namespace tenon::command {
 
+// NAME=FILE of --input. Names of inputs may hold "=" themselves.
+std::pair<std::string, std::string> split_input(const cxx::Model& model, const std::string& text);
+
 // The array of a file for the input of this name: as its type where that holds floats or wider
 // integers, with a note. A name that no input has stays as it was read.
 cxx::Tensor read_input(const cxx::Model& model, const std::string& name, const std::string& file);

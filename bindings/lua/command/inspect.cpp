@@ -4,6 +4,7 @@
 
 #include "tenon/cxx/evaluate.hpp"
 #include "tenon/cxx/layers.hpp"
+#include "tenon/cxx/terminal.hpp"
 #include "tenon/cxx/with_shapes.hpp"
 
 #include "../module/table_text.hpp"
@@ -13,10 +14,14 @@
 namespace tenon::command {
 namespace {
 
+std::string in_one_line(std::string_view name) {
+  return cxx::visible(name, cxx::Lines::kOne);
+}
+
 std::string ports_text(const char* title, const std::vector<cxx::Port>& ports) {
   std::string text;
   for (const cxx::Port& port : ports)
-    text += cat(title, "  ", port.name, "  ", port.text(), "\n");
+    text += cat(title, "  ", in_one_line(port.name), "  ", port.text(), "\n");
   return text;
 }
 
@@ -79,7 +84,7 @@ std::string work_text(const Json& all) {
     text += cat(text.empty() ? "" : " and ", unknown, " nodes of unknown cost");
   if (!all.contains("shapes")) return text + "; sizes are open: give --shape";
   for (const auto& [name, dims] : all["shapes"].items())
-    text += cat("  ", name, dims.dump());
+    text += cat("  ", in_one_line(name), dims.dump());
   return text;
 }
 
@@ -179,16 +184,24 @@ Action declare_inspect(CLI::App& app, const Tool& tool) {
   app.get_option("--data")->needs("--similarity");
   app.add_option("--only", flags->only,
                  "of --similarity: nodes by patterns of names, operators, scopes")
+      ->allow_extra_args(false)
       ->needs("--similarity");
   app.add_option("--skip", flags->skip, "of --similarity: nodes that are left out")
+      ->allow_extra_args(false)
       ->needs("--similarity");
   flags->run.add(&app);
   app.get_option("--backend")
       ->description(
           "also which implementation of this backend computes each layer, and who refused");
-  for (const char* name : {"--precision", "--threads"})
+  for (const char* name : {"--precision", "--threads", "--kernel", "--backend-option"})
     app.get_option(name)->needs(app.get_option("--backend"));
   flags->json.add(&app);
+  for (const char* name : {"--shape", "--layers", "--backend"}) {
+    app.get_option("--text")->excludes(name);
+    app.get_option("--similarity")->excludes(name);
+  }
+  for (const char* name : {"--similarity", "--json"})
+    app.get_option("--text")->excludes(name);
   return [flags, &tool] {
     cxx::Model model = cxx::Model::load(tool.open(flags->run.choice.threads), flags->model);
     if (flags->text) return print(model.text());

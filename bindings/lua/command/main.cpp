@@ -2,6 +2,7 @@
 // `tenon`: 0 when done, 1 when it failed, 2 when used wrongly, 130 when Ctrl-C stopped it. Errors
 // are one line on standard error.
 #include <csignal>
+#include <cstdio>
 
 #include "tenon/cxx/terminal.hpp"
 
@@ -28,6 +29,21 @@ std::string named(const CLI::App& app) {
   return name;
 }
 
+// What is empty is a variable of the shell that was not set: without this it would be as if the
+// option had not been given.
+void refuse_empty(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& value : option->results())
+      if (value.empty()) throw UsageError(cat(option->get_name(), ": expected a value, got ''"));
+  for (const CLI::App* command : app.get_subcommands())
+    refuse_empty(*command);
+}
+
+// Whether all that was printed has arrived: a script's print, and the help, do not ask.
+bool printed_all() {
+  return std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Tenon makes neural networks smaller and faster.", "tenon");
   Tool tool;
@@ -51,6 +67,7 @@ int run(int argc, char** argv) {
       return complain(2, cat("expected a command, got '", unknown[0], "' (see tenon --help)"));
     return complain(2, cat(thrown.what(), " (see ", named(app), " --help)"));
   }
+  refuse_empty(app);
   tool.run();
   return 0;
 }
@@ -69,5 +86,6 @@ int main(int argc, char** argv) {
     return complain(was_interrupted() ? kInterrupted : 1, thrown.what());
   }
   leave_terminal();
+  if (!printed_all()) return complain(1, "standard output: cannot be written to");
   return code;
 }

@@ -277,7 +277,9 @@ Action declare_plugin_check(CLI::App& app, const Tool& tool) {
       ->allow_extra_args(false);
   app.add_option("--sample", flags->sample, "a file that its reader can read")->type_name("FILE");
   app.add_option("--seconds", flags->seconds, "for each component")->check(CLI::Range(1, 3600));
-  app.add_option("--seed", flags->seed, "where random choices begin")->type_name("N");
+  app.add_option("--seed", flags->seed, "where random choices begin")
+      ->type_name("N")
+      ->check(number_from(0));
   app.add_option("--junit", flags->junit, "also write the results there, as XML for build servers")
       ->type_name("FILE");
   app.add_option("--only-role", flags->only_role)->group("");  // of the processes that it starts

@@ -22,21 +22,21 @@ struct ScriptFlags {
         ->type_name("DIR")
         ->allow_extra_args(false);
     app->add_option("--memory", memory_mib, "MiB that Lua may take (tensors excepted)")
-        ->check(CLI::Range(1.0, 1e7))
+        ->check(number_from(1, 1e7))
         ->capture_default_str();
     app->add_option("--instructions", instructions,
                     cat("instructions of Lua that the script may run, e.g. 1e8 (default: ",
                         lua::ScriptLimits().instructions / 1'000'000'000,
                         "e9, about a quarter of a minute; with --trust no limit)"))
-        ->check(CLI::Range(1.0, 1e18));
+        ->check(number_from(1, 1e18));
     app->add_option("--time", seconds, "seconds that the script may run (default: no limit)")
-        ->check(CLI::PositiveNumber);
+        ->check(number_from(1e-6, 1e8));
   }
   Json args() const { return values_of(set, "--set"); }
   lua::ScriptLimits limits() const {
     lua::ScriptLimits out;
     out.trust = trust;
-    out.memory_bytes = static_cast<uint64_t>(memory_mib) << 20;
+    out.memory_bytes = static_cast<uint64_t>(memory_mib * 1048576);
     if (trust) out.instructions = 0;
     if (instructions > 0) out.instructions = static_cast<uint64_t>(instructions);
     out.seconds = seconds;

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "tenon/cxx/terminal.hpp"
@@ -66,9 +67,19 @@ class Bars {
     return text;
   }
 
+  // As the terminal is wide: of what goes on in a second row the first one would stay.
+  static std::string shortened(const std::string& line) {
+    winsize size{};
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return line;
+    size_t at = 0, length = 1;
+    for (int column = 1; at < line.size() && column < size.ws_col; ++column, at += length)
+      cxx::first_character(std::string_view(line).substr(at), &length);
+    return line.substr(0, at);
+  }
+
   void draw(std::string_view title, uint64_t done, uint64_t total, double seconds) {
     constexpr uint64_t kCells = 30;
-    std::string line = "\r\033[K" + cxx::visible(title, cxx::Lines::kOne) + " ";
+    std::string line = cxx::visible(title, cxx::Lines::kOne) + " ";
     if (total) {
       done = std::min(done, total);
       auto share = static_cast<double>(done) / static_cast<double>(total);
@@ -78,7 +89,7 @@ class Bars {
     } else {
       line += std::to_string(done);
     }
-    std::fputs(line.c_str(), stderr);
+    std::fputs(("\r\033[K" + shortened(line)).c_str(), stderr);
     std::fflush(stderr);
     visible_ = true;
   }
@@ -125,7 +136,7 @@ void TN_CALL on_log(void*, uint32_t level, tn_str who, tn_str message) {
 void watch_terminal(const cxx::Session& session, bool verbose) {
   verbose_log = verbose;
   tenon_on_log(session.raw(), on_log, nullptr);
-  if (isatty(STDERR_FILENO)) tenon_on_progress(session.raw(), on_progress, nullptr);
+  if (cxx::is_terminal()) tenon_on_progress(session.raw(), on_progress, nullptr);
   stoppable = session.cancel();
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace tenon::lua {
 namespace {
@@ -14,7 +16,10 @@ Json convert(lua_State* state, int index, std::string_view where, int depth);
 constexpr const char* kEmptyList = "tenon.list";
 
 void mark_list(lua_State* state) {
-  luaL_newmetatable(state, kEmptyList);
+  if (luaL_newmetatable(state, kEmptyList)) {
+    lua_pushboolean(state, 0);
+    lua_setfield(state, -2, "__metatable");  // a script would give all lists a __gc by it
+  }
   lua_setmetatable(state, -2);
 }
 bool is_marked_list(lua_State* state, int index) {
@@ -54,7 +59,7 @@ Json convert_table(lua_State* state, int index, std::string_view where, int dept
   while (lua_next(state, index)) {
     if (lua_type(state, -2) != LUA_TSTRING)
       invalid(cat(where, ": expected names or 1..n as keys, got ", type_text(state, -2)));
-    std::string key = lua_tostring(state, -2);
+    const std::string key(lua_tostring(state, -2), lua_rawlen(state, -2));
     object[key] = convert(state, lua_gettop(state), cat(where, ": ", key), depth + 1);
     lua_pop(state, 1);
   }
@@ -136,6 +141,11 @@ bool set_object(lua_State* state,
   return true;
 }
 
+// From 2^63 on: a float, as Lua itself reads such a number.
+bool is_beyond_integers(const Json& value) {
+  return value.is_number_unsigned() && !std::in_range<int64_t>(value.get<uint64_t>());
+}
+
 }  // namespace
 
 Json to_json(lua_State* state, int index, std::string_view where) {
@@ -146,7 +156,7 @@ void push_json(lua_State* state, const Json& value) {
   luaL_checkstack(state, 4, "nested tables");
   if (value.is_boolean()) {
     lua_pushboolean(state, value.get<bool>());
-  } else if (value.is_number_integer()) {
+  } else if (value.is_number_integer() && !is_beyond_integers(value)) {
     lua_pushinteger(state, value.get<int64_t>());
   } else if (value.is_number()) {
     lua_pushnumber(state, value.get<double>());
@@ -169,6 +179,20 @@ void push_json(lua_State* state, const Json& value) {
     }
   } else {
     lua_pushnil(state);
+  }
+}
+
+void check_paths_within(lua_State* state, const Json& options) {
+  const Runtime& run = runtime(state);
+  if (std::ranges::none_of(options, [](const Json& one) { return one.is_string(); })) return;
+  for (const Json& one : cxx::list_components(*run.session, "")) {
+    const Json schema = one["schema"].is_object() ? one["schema"] : Json::object();
+    const Json properties = schema.value("properties", Json::object());
+    for (const auto& [key, option] : properties.items()) {
+      const Json given = options.value(key, Json());
+      if (option.value("type", Json()) == "path" && given.is_string() && given != "")
+        run.paths.check(given);
+    }
   }
 }
 
@@ -208,6 +232,7 @@ cxx::Options to_options(lua_State* state,
       if (plain[key].is_string() && (type == "path" || type == "component"))
         if (std::string text = plain[key]; type == "path" || text.find('/') != std::string::npos)
           if (!text.empty()) run.paths.check(text);
+      if (plain[key].is_object()) check_paths_within(state, plain[key]);
     }
     lua_pop(state, 1);
   }
@@ -249,12 +274,28 @@ std::vector<std::string> Given::texts(const char* key) {
   return value;
 }
 
-int64_t Given::integer(const char* key, int64_t fallback) {
+int64_t Given::integer(const char* key, int64_t fallback, int64_t most) {
   Json value = take(key);
   if (value.is_null()) return fallback;
-  if (!value.is_number_integer() || value.get<int64_t>() < 0)
-    invalid(cat(where_, ": option ", key, ": expected a whole number of at least 0, got ",
-                cxx::dump(value)));
+  if (!value.is_number_integer() || value.get<int64_t>() < 0 || value.get<int64_t>() > most)
+    invalid(cat(where_, ": option ", key, ": expected a whole number of at least 0",
+                most < INT64_MAX ? cat(" and at most ", most) : "", ", got ", cxx::dump(value)));
+  return value;
+}
+
+bool Given::truth(const char* key, bool fallback) {
+  Json value = take(key);
+  if (value.is_null()) return fallback;
+  if (!value.is_boolean())
+    invalid(cat(where_, ": option ", key, ": expected true or false, got ", cxx::dump(value)));
+  return value;
+}
+
+Json Given::object(const char* key) {
+  Json value = take(key);
+  if (value.is_null()) return Json::object();
+  if (!value.is_object())
+    invalid(cat(where_, ": option ", key, ": expected a table by name, got ", cxx::dump(value)));
   return value;
 }
 

@@ -19,6 +19,10 @@ cxx::Options to_options(lua_State* state,
                         const std::string& id,
                         std::string_view where);
 
+// Checks the files that options of another component name, which is an option itself
+// (metric_options): by the names that components have for paths.
+void check_paths_within(lua_State* state, const Json& options);
+
 // An optional table with text keys, of plain values only.
 Json options_table(lua_State* state, int index, std::string_view where);
 
@@ -30,7 +34,9 @@ class Given {
  public:
   Given(Json values, std::string where) : values_(std::move(values)), where_(std::move(where)) {}
   std::string text(const char* key, std::string fallback = "");
-  int64_t integer(const char* key, int64_t fallback);
+  int64_t integer(const char* key, int64_t fallback, int64_t most = INT64_MAX);
+  bool truth(const char* key, bool fallback);
+  Json object(const char* key);                     // by name, empty where nothing was given
   std::vector<std::string> texts(const char* key);  // a list, or one text
   Json take(const char* key);
   void finish() const;

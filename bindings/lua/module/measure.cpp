@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tn.evaluate, tn.bench, tn.compare.
+#include <algorithm>
+
 #include "tenon/cxx/bench.hpp"
 #include "tenon/cxx/evaluate.hpp"
 
@@ -27,7 +29,7 @@ cxx::RunChoice take_run(Given& given, const Json& defaults) {
   cxx::RunChoice run;
   run.backend = given.text("backend", defaults.value("backend", ""));
   run.precision = given.text("precision", defaults.value("precision", ""));
-  run.threads = static_cast<int>(given.integer("threads", defaults.value("threads", 0)));
+  run.threads = static_cast<int>(given.integer("threads", defaults.value("threads", 0), 4096));
   run.kernels = given.texts("kernels");
   return run;
 }
@@ -48,10 +50,8 @@ int evaluate(lua_State* state) {
     choice.against.emplace(against->share());
   Given given(options_table(state, table, "tn.evaluate"), "tn.evaluate");
   choice.metric = given.text("metric", "accuracy");
-  Json options = given.take("options");
-  if (options.is_object()) choice.metric_options = options;
-  if (options.contains("dictionary") && options["dictionary"].is_string())
-    runtime(state).paths.check(options["dictionary"]);
+  choice.metric_options = given.object("options");
+  check_paths_within(state, choice.metric_options);
   choice.run = take_run(given, runtime(state).run);
   choice.batch = static_cast<uint64_t>(given.integer("batch", 0));
   choice.limit = static_cast<uint64_t>(given.integer("limit", 0));
@@ -68,14 +68,20 @@ int evaluate(lua_State* state) {
 
 void take_sample(lua_State* state, int table, cxx::SampleChoice& sample) {
   lua_getfield(state, table, "inputs");
+  if (!lua_isnil(state, -1) && !lua_istable(state, -1))
+    invalid(cat("tn.bench: option inputs: expected tensors by name, got ", type_text(state, -1)));
   if (lua_istable(state, -1)) {
     int inputs = lua_gettop(state);
     lua_pushnil(state);
     while (lua_next(state, inputs)) {
       if (lua_type(state, -2) != LUA_TSTRING)
-        invalid("tn.bench: option inputs: expected tensors by name");
-      sample.given[lua_tostring(state, -2)] =
-          object_argument<cxx::Tensor>(state, lua_gettop(state), "tn.bench");
+        invalid("tn.bench: option inputs: expected tensors by name, got a list");
+      std::string name = lua_tostring(state, -2);
+      auto* tensor = find_object<cxx::Tensor>(state, -1);
+      if (!tensor)
+        invalid(cat("tn.bench: option inputs: ", name, ": expected a tenon.tensor, got ",
+                    type_text(state, -1)));
+      sample.given[name] = *tensor;
       lua_pop(state, 1);
     }
   }
@@ -92,20 +98,26 @@ int bench(lua_State* state) {
   take_sample(state, table, choice.sample);
   Given given(options_table(state, table, "tn.bench"), "tn.bench");
   choice.run = take_run(given, runtime(state).run);
-  choice.rounds = static_cast<int>(given.integer("rounds", 0));
-  Json seconds = given.take("seconds");
-  if (seconds.is_number()) choice.seconds = seconds;
-  choice.streams = static_cast<int>(given.integer("streams", 1));
-  if (choice.streams < 1 || choice.streams > 1024)
-    invalid(cat("tn.bench: option streams: expected 1 to 1024, got ", choice.streams));
-  choice.layers = given.take("layers") == Json(true);
-  Json shapes = given.take("shapes");
+  choice.rounds = static_cast<int>(given.integer("rounds", 0, 1'000'000));
+  if (Json seconds = given.take("seconds"); !seconds.is_null()) {
+    if (!seconds.is_number() || !(seconds.get<double>() > 0))
+      invalid(cat("tn.bench: option seconds: expected a number above 0, got ", cxx::dump(seconds)));
+    choice.seconds = seconds;
+  }
+  choice.streams = static_cast<int>(given.integer("streams", 1, 1024));
+  if (choice.streams < 1) invalid("tn.bench: option streams: expected 1 to 1024, got 0");
+  choice.layers = given.truth("layers", false);
+  const Json shapes = given.object("shapes");
   for (const auto& [name, dims] : shapes.items()) {
-    for (const Json& dim : dims) {
-      if (!dim.is_number_integer() || dim.get<int64_t>() < 0)
-        invalid(cat("tn.bench: option shapes: ", name, ": expected a list of sizes"));
-    }
-    choice.sample.shapes[name] = dims.get<std::vector<int64_t>>();
+    auto is_size = [](const Json& dim) {
+      return dim.is_number_integer() && dim.get<int64_t>() >= 0;
+    };
+    if (!dims.empty() && !(dims.is_array() && std::ranges::all_of(dims, is_size)))
+      invalid(cat("tn.bench: option shapes: ", name, ": expected a list of sizes, got ",
+                  cxx::dump(dims)));
+    for (const Json& dim : dims)
+      choice.sample.shapes[name].push_back(dim);
+    choice.sample.shapes.try_emplace(name);
   }
   given.finish();
   Json result = cxx::bench(model, choice);
@@ -125,7 +137,7 @@ int compare(lua_State* state) {
   choice.run = choice.other_run = take_run(given, runtime(state).run);
   choice.batch = static_cast<uint64_t>(given.integer("batch", 0));
   choice.limit = static_cast<uint64_t>(given.integer("limit", 64));
-  choice.layers = given.take("layers") != Json(false);
+  choice.layers = given.truth("layers", true);
   choice.mask = given.text("mask", "");
   given.finish();
   push_json(state, cxx::compare(a, b, data, choice));

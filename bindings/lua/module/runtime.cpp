@@ -94,7 +94,9 @@ void bad_argument(lua_State* state,
                   int index,
                   std::string_view function,
                   std::string_view expected) {
-  int number = function.find(':') == std::string_view::npos ? index : index - 1;
+  const size_t colon = function.find(':');  // of a method, but not in "tn.loss: trainer.mse"
+  const bool is_method = colon != function.npos && function.substr(colon, 2) != ": ";
+  int number = is_method ? index - 1 : index;
   invalid(cat(function, ": argument ", number, ": expected ", expected, ", got ",
               type_text(state, index)));
 }

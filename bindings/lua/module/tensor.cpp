@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tn.tensor, tn.zeros, tn.npy, tn.npz and the methods of a tensor.
 #include <algorithm>
+#include <cmath>
 
 #include "tenon/cxx/arrays.hpp"
 
@@ -20,10 +21,20 @@ void shape_of(const Json& value, std::vector<int64_t>& shape) {
     level = &level->front();
   }
 }
+// Of whole numbers those without a fraction, which would be left out.
+double number_for(uint32_t dtype, double number) {
+  if (!cxx::is_float(dtype) && dtype != TN_BOOL && number != std::trunc(number))
+    invalid(
+        cat("tn.tensor: expected whole numbers for ", cxx::dtype_name(dtype), ", got ", number));
+  return number;
+}
 void fill(const Json& value, std::span<const int64_t> shape, Tensor& out, int64_t& at) {
   if (shape.empty()) {
     if (!value.is_number()) invalid(cat("tn.tensor: expected numbers, got ", cxx::dump(value)));
-    out.set(at++, value.get<double>());
+    if (out.dtype() == TN_I64 && value.is_number_integer())  // doubles do not hold all of them
+      static_cast<int64_t*>(out.data())[at++] = value.get<int64_t>();
+    else
+      out.set(at++, number_for(out.dtype(), value.get<double>()));
     return;
   }
   if (!value.is_array() || static_cast<int64_t>(value.size()) != shape[0])
@@ -45,7 +56,11 @@ int tensor(lua_State* state) {
   return 1;
 }
 std::vector<int64_t> sizes_argument(lua_State* state, int position, const char* who) {
+  if (!lua_istable(state, position) && lua_type(state, position) != LUA_TNUMBER)
+    bad_argument(state, position, who, "a list of sizes");
   Json dims = to_json(state, position, who);
+  if (dims.is_object() && !dims.empty())
+    invalid(cat(who, ": expected a list of sizes, got ", cxx::dump(dims)));
   std::vector<int64_t> shape;
   for (const Json& dim : dims) {
     if (!dim.is_number_integer() || dim.get<int64_t>() < 0)

@@ -14,6 +14,9 @@ int print_table(lua_State* state) {
   Json rows = to_json(state, 1, "tn.print_table");
   if (rows.is_object() && rows.empty()) rows = Json::array();
   if (!rows.is_array()) bad_argument(state, 1, "tn.print_table", "a list of rows");
+  for (const Json& row : rows)
+    if (!row.is_object())
+      invalid(cat("tn.print_table: expected rows by name of column, got ", cxx::dump(row)));
   std::vector<std::string> columns;
   if (!lua_isnoneornil(state, 2)) {
     for (const Json& name : to_json(state, 2, "tn.print_table")) {
@@ -40,11 +43,9 @@ int write(lua_State* state) {
 // Calls the function at the top; whether it failed, with its error on the stack.
 bool call_traced(lua_State* state, const std::string& path) {
   const SessionPtr& session = runtime(state).session;
-  tenon_trace_start(session->raw());
+  session->start_trace();
   bool failed = lua_pcall(state, 0, LUA_MULTRET, 0) != LUA_OK;
-  cxx::TextSink text;
-  cxx::check(tenon_trace_stop(session->raw(), text.get()));
-  cxx::write_file(session, path, text.text());
+  cxx::write_file(session, path, session->stop_trace());
   return failed;
 }
 // tn.chrome_trace(path, function): calls the function, gives what it gives, and writes what

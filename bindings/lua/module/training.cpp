@@ -84,12 +84,13 @@ int name_optimizer(lua_State* state) {
 int rate_at(lua_State* state) {
   auto& optimizer = object_argument<Optimizer>(state, 1, "optimizer:rate");
   int64_t step = integer_argument(state, 2, "optimizer:rate");
-  uint64_t steps = lua_isnoneornil(state, 3)
-                       ? TN_STEPS_UNKNOWN
-                       : static_cast<uint64_t>(integer_argument(state, 3, "optimizer:rate"));
-  if (step < 0) invalid(cat("optimizer:rate: expected a step from 0 on, got ", step));
+  int64_t steps = lua_isnoneornil(state, 3) ? 0 : integer_argument(state, 3, "optimizer:rate");
+  if (step < 0 || steps < 0)
+    invalid(cat("optimizer:rate: expected a step from 0 on, got ", std::min(step, steps)));
+  const uint64_t total =
+      lua_isnoneornil(state, 3) ? TN_STEPS_UNKNOWN : static_cast<uint64_t>(steps);
   auto* schedule = std::get_if<cxx::Schedule>(&optimizer.rate);
-  lua_pushnumber(state, schedule ? schedule->value(static_cast<uint64_t>(step), steps)
+  lua_pushnumber(state, schedule ? schedule->value(static_cast<uint64_t>(step), total)
                                  : std::get<double>(optimizer.rate));
   return 1;
 }

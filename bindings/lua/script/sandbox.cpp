@@ -24,13 +24,28 @@ void refuse(lua_State* state, const char* library, std::initializer_list<const c
   lua_pop(state, 1);
 }
 
-// Upvalue 1: the real function. A path as the first argument is checked.
-int with_checked_path(lua_State* state) {
-  if (lua_type(state, 1) == LUA_TSTRING) runtime(state).paths.check(lua_tostring(state, 1));
+// Calls the function of Lua's own that is upvalue 1. What it raises begins with the script's line,
+// where Lua would say that of this function, which has none.
+int call_real(lua_State* state) {
   lua_pushvalue(state, lua_upvalueindex(1));
   lua_insert(state, 1);
-  lua_call(state, lua_gettop(state) - 1, LUA_MULTRET);
-  return lua_gettop(state);
+  if (lua_pcall(state, lua_gettop(state) - 1, LUA_MULTRET, 0) == LUA_OK) return lua_gettop(state);
+  if (lua_type(state, -1) != LUA_TSTRING) return lua_error(state);
+  push_users_line(state);
+  lua_insert(state, -2);
+  lua_concat(state, 2);
+  return lua_error(state);
+}
+
+// A path as the first argument is checked; a number is one, by its digits.
+int with_checked_path(lua_State* state) {
+  if (lua_isstring(state, 1)) {
+    lua_pushvalue(state, 1);
+    std::string path = lua_tostring(state, -1);
+    lua_pop(state, 1);
+    runtime(state).paths.check(path);
+  }
+  return call_real(state);
 }
 
 // load(chunk, name, mode, env) with text only: bytecode can break out of Lua.
@@ -45,13 +60,19 @@ int load_text(lua_State* state) {
   lua_call(state, has_environment ? 4 : 3, LUA_MULTRET);
   return lua_gettop(state);
 }
+// loadfile(path, mode, env), with text only as well.
 int load_file(lua_State* state) {
   std::string path = path_argument(state, 1, "loadfile");
+  bool has_environment = lua_gettop(state) >= 3;
+  lua_settop(state, 3);
   if (luaL_loadfilex(state, path.c_str(), "t") != LUA_OK) {
     lua_pushnil(state);
     lua_insert(state, -2);
     return 2;
   }
+  if (!has_environment) return 1;
+  lua_pushvalue(state, 3);
+  if (!lua_setupvalue(state, 4, 1)) lua_pop(state, 1);
   return 1;
 }
 int do_file(lua_State* state) {
@@ -155,6 +176,8 @@ void limit_debug(lua_State* state) {
 
 // Lua runs finalizers without hooks: one that does not end would be beyond every limit.
 int set_metatable(lua_State* state) {
+  luaL_checktype(state, 1, LUA_TTABLE);
+  luaL_argexpected(state, lua_isnil(state, 2) || lua_istable(state, 2), 2, "nil or table");
   if (lua_istable(state, 2)) {
     lua_pushstring(state, "__gc");
     if (lua_rawget(state, 2) != LUA_TNIL)
@@ -163,13 +186,15 @@ int set_metatable(lua_State* state) {
                         "<close>`); lift the sandbox with --trust");
     lua_pop(state, 1);
   }
-  lua_pushvalue(state, lua_upvalueindex(1));
-  lua_insert(state, 1);
-  lua_call(state, lua_gettop(state) - 1, LUA_MULTRET);
-  return lua_gettop(state);
+  if (luaL_getmetafield(state, 1, "__metatable") != LUA_TNIL)
+    return luaL_error(state, "cannot change a protected metatable");
+  lua_settop(state, 2);
+  lua_setmetatable(state, 1);
+  return 1;
 }
 void limit_finalizers(lua_State* state) {
-  wrap(state, "_G", "setmetatable", set_metatable);
+  lua_pushcfunction(state, set_metatable);
+  lua_setglobal(state, "setmetatable");
   luaL_getmetatable(state, LUA_FILEHANDLE);
   lua_pushboolean(state, 0);
   lua_setfield(state, -2, "__metatable");

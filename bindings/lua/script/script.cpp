@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "script.hpp"
 
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <memory>
 
@@ -44,6 +46,7 @@ Watch& watch_of(lua_State* state) {
 }
 
 constexpr int kInstructionsBetweenLooks = 10'000;
+constexpr int kBeforeFirstLook = 16;  // in a coroutine
 constexpr const char* kCancelled = "cancelled";
 
 // Why the script must stop; empty while it may go on.
@@ -57,12 +60,19 @@ std::string reason_to_stop(const Watch& watch) {
 }
 
 // Once a limit is hit each further instruction raises it again, so that a pcall in a loop does not
-// keep the script alive. Coroutines inherit the hook.
+// keep the script alive. Coroutines inherit the hook. What one executes behind its last look is not
+// counted: the looks of a new one are as far apart as all before them, so that it is less than
+// half.
 void look(lua_State* state, lua_Debug*) {
   Watch& watch = watch_of(state);
-  watch.instructions += kInstructionsBetweenLooks;
+  const int step = lua_gethookcount(state);
+  watch.instructions += static_cast<uint64_t>(step);
   std::string reason = reason_to_stop(watch);
-  if (reason.empty()) return;
+  if (reason.empty()) {
+    if (step < kInstructionsBetweenLooks)
+      lua_sethook(state, look, LUA_MASKCOUNT, std::min(2 * step, kInstructionsBetweenLooks));
+    return;
+  }
   if (reason != kCancelled) watch.dog->expect_end(reason);
   lua_rawgeti(state, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
   lua_State* main = lua_tothread(state, -1);
@@ -73,6 +83,33 @@ void look(lua_State* state, lua_Debug*) {
   lua_pushlstring(state, reason.data(), reason.size());
   lua_concat(state, 2);
   lua_error(state);
+}
+
+// Upvalue: coroutine.create, or coroutine.wrap, whose result has the coroutine as its upvalue.
+int made_coroutine(lua_State* state) {
+  luaL_checktype(state, 1, LUA_TFUNCTION);
+  lua_settop(state, 1);
+  lua_pushvalue(state, lua_upvalueindex(1));
+  lua_insert(state, 1);
+  lua_call(state, 1, 1);
+  if (lua_isthread(state, 1)) {
+    lua_pushvalue(state, 1);
+  } else {
+    lua_getupvalue(state, 1, 1);
+  }
+  int step = std::min(lua_gethookcount(state), kBeforeFirstLook);  // 1 where a limit has been hit
+  lua_sethook(lua_tothread(state, -1), look, LUA_MASKCOUNT, step);
+  lua_settop(state, 1);
+  return 1;
+}
+void count_in_coroutines(lua_State* state) {
+  lua_getglobal(state, "coroutine");
+  for (const char* name : {"create", "wrap"}) {
+    lua_getfield(state, -1, name);
+    lua_pushcclosure(state, made_coroutine, 1);
+    lua_setfield(state, -2, name);
+  }
+  lua_pop(state, 1);
 }
 
 // Opens what the script sees, runs it, leaves its first result. Runs protected.
@@ -90,6 +127,7 @@ int run_job(lua_State* state) {
   } else {
     open_sandboxed(state, job.folder.c_str());
   }
+  count_in_coroutines(state);
   luaL_getsubtable(state, LUA_REGISTRYINDEX, LUA_PRELOAD_TABLE);
   lua_pushcfunction(state, guarded<open_module>);
   lua_setfield(state, -2, "tenon");
@@ -115,7 +153,9 @@ int say_error(lua_State* state) {
 
 std::string failure_of(lua_State* state, int status, const Watch& watch) {
   if (status == LUA_ERRMEM) {
-    return cat("out of memory: the script may use ", watch.limit >> 20, " MiB (--memory)");
+    char mib[32];
+    std::snprintf(mib, sizeof mib, "%.6g", static_cast<double>(watch.limit) / 1048576);
+    return cat("out of memory: the script may use ", mib, " MiB (--memory)");
   }
   lua_pushcfunction(state, say_error);
   lua_insert(state, -2);
@@ -129,8 +169,10 @@ std::string failure_of(lua_State* state, int status, const Watch& watch) {
   return message;
 }
 
+// Those that texts name, in lists and objects too.
 void allow_files_of(const Json& args, PathRules& paths) {
-  for (const auto& [key, value] : args.items()) {
+  for (const Json& value : args) {
+    if (value.is_structured()) allow_files_of(value, paths);
     if (!value.is_string() || value.get_ref<const std::string&>().empty()) continue;
     std::error_code ignored;
     fs::path path = value.get<std::string>();
@@ -151,7 +193,10 @@ Json run_script(const SessionPtr& session,
                 const TrainingRun& training) {
   std::error_code ignored;
   if (!fs::is_regular_file(path, ignored))
-    throw Error(TN_NOT_FOUND, cat(path, ": expected a Lua script, got no such file"));
+    throw Error(TN_NOT_FOUND, cat(path, ": expected a Lua script, got ",
+                                  fs::is_directory(path, ignored) ? "a folder"
+                                  : fs::exists(path, ignored)     ? "a device or pipe"
+                                                                  : "no such file"));
   Watch watch{
       .session = session, .limit = limits.memory_bytes, .most_instructions = limits.instructions};
   Watchdog dog(session, path, limits.seconds);  // before the state: it watches its end as well

@@ -227,13 +227,21 @@ def test_files_are_allowed_by_folder_and_by_argument(tmp_path: Path) -> None:
     path = script(inside, f"print(io.open('{data}'):read())")
     failed(tenon("run", path, cwd=inside), 1, "outside the folders", "--allow")
     assert tenon("run", path, "--allow", tmp_path, cwd=inside).stdout == "hello\n"
-    assert tenon("run", path, "--set", f"data={data}", cwd=inside).stdout == "hello\n"
+    for given in (f"data={data}", f'data=["{data}"]', f'data={{"test": "{data}"}}'):
+        assert tenon("run", path, "--set", given, cwd=inside).stdout == "hello\n"
 
 
 def test_arguments_and_result_pass_through(tmp_path: Path) -> None:
     path = script(tmp_path, "local tn = require 'tenon'\nreturn {sum = tn.args.a + tn.args.b}")
     result = tenon("run", path, "--set", "a=2", "--set", "b=3", "--json")
     assert json.loads(result.stdout) == {"sum": 5}
+
+
+def test_a_number_beyond_integers_is_a_float(tmp_path: Path) -> None:
+    path = script(tmp_path, "return require('tenon').args")
+    given = [part for n in (2**63 - 1, 2**63, 2**64 - 1) for part in ("--set", f"n{n % 10}={n}")]
+    result = json.loads(tenon("run", path, "--json", *given).stdout)
+    assert result == {"n7": 2**63 - 1, "n8": float(2**63), "n5": float(2**64)}
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
@@ -276,12 +284,13 @@ def test_numpy_reads_what_we_write_and_the_other_way_round(tmp_path: Path) -> No
     path = script(
         tmp_path,
         "local tn = require 'tenon'\nlocal z = tn.npz('in.npz')\n"
-        "z.a:save('a.npy') z.b:save('b.npy')",
+        "z.a:save('a.npy') z.b:save('b.npy') tn.zeros({ 2 }, 'complex64'):save('c.npy')",
     )
     result = tenon("run", path, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     numpy.testing.assert_array_equal(numpy.load(tmp_path / "a.npy"), fortran)
     assert numpy.load(tmp_path / "b.npy") == 1.5
+    assert numpy.load(tmp_path / "c.npy").dtype == numpy.complex64
 
 
 def test_listing_is_quick_and_runs_nothing(tmp_path: Path) -> None:

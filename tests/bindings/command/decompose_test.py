@@ -10,6 +10,7 @@ import onnx.reference
 from models_test import data, optimize
 from onnx import TensorProto, helper, numpy_helper
 from running import failed, tenon
+from small_models import classifier
 
 
 def low_rank_model(folder: Path) -> Path:
@@ -77,3 +78,9 @@ def test_bad_options_are_refused(tmp_path: Path) -> None:
     }.items():
         failed(optimize(tmp_path, "--set", setting, recipe="decompose"), 1, *parts)
         assert not (tmp_path / "small.onnx").exists()
+
+
+def test_where_nothing_is_decomposed_the_json_has_an_empty_list(tmp_path: Path) -> None:
+    args = ["-o", tmp_path / "o.onnx", "--recipe", "decompose", "--json"]
+    result = tenon("optimize", classifier(tmp_path), *args)
+    assert json.loads(result.stdout)["decomposed"] == [], result.stderr

@@ -13,6 +13,18 @@ from running import failed, tenon
 from small_models import classifier
 
 
+def test_a_trace_within_a_trace_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "s.lua").write_text("""
+      local tn = require "tenon"
+      local plan = tn.load("classifier.onnx"):compile {}
+      plan(tn.zeros { 1, 8 })
+      print(pcall(tn.chrome_trace, "inner.json", function() end))""")
+    classifier(tmp_path)
+    result = tenon("run", "s.lua", "--chrome-trace", "outer.json", cwd=tmp_path)
+    assert "expected no trace under way" in result.stdout, result.stderr
+    assert len(json.loads((tmp_path / "outer.json").read_text())["traceEvents"]) > 0
+
+
 def test_a_chrome_trace_is_written_beside_what_a_command_does(tmp_path: Path) -> None:
     trace = tmp_path / "trace.json"
     result = tenon(

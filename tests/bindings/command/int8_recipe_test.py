@@ -25,6 +25,15 @@ def test_int8_is_chosen_and_judged_on_different_samples(tmp_path: Path) -> None:
     assert list(result["methods"]) == (["correct_bias"] if last["SNR dB"] > best["SNR dB"] else [])
 
 
+def test_a_target_that_is_met_leaves_lists_of_nothing(tmp_path: Path) -> None:
+    result = report(
+        optimize(
+            tmp_path, "--data", data(tmp_path, 80), "--min-snr", "1", "--set", "weak=0", "--json"
+        )
+    )
+    assert result["mixed"]["skip"] == result["mixed"]["layers"] == result["weak"] == []
+
+
 def spoilt(folder: Path, layers: int = 8, bad: tuple[int, ...] = (2, 5)) -> tuple[Path, Path]:
     """A chain of products, of which some have a few inputs that need far more than 8 bits."""
     seeded = np.random.default_rng(5)

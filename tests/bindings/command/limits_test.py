@@ -41,6 +41,24 @@ ESCAPES = {
 }
 
 
+# These end by the limit of instructions alone: nothing else stops them.
+UNCOUNTED = {
+    "short coroutines": """
+        local n = 0
+        for i = 1, 2e5 do coroutine.wrap(function() for j = 1, 1500 do n = n + 1 end end)() end""",
+    "short coroutines by create": """
+        for i = 1, 1e6 do
+          coroutine.resume(coroutine.create(function() for j = 1, 1000 do end end))
+        end""",
+    "a finalizer of the metatable of lists": """
+        local tn = require "tenon"
+        local of_lists = getmetatable(tn.components("none"))
+        of_lists.__gc = function() while true do end end
+        tn.components("none")
+        collectgarbage()""",
+}
+
+
 def processor_seconds() -> float:
     """Of all processes that were waited for."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -79,6 +97,22 @@ def test_no_script_outlives_its_instructions(tmp_path: Path, how: str) -> None:
     code, errors, _ = start(tmp_path, ESCAPES[how], "--instructions", "1e7")
     assert code == 1, errors
     assert "(--instructions)" in errors
+
+
+@pytest.mark.parametrize("how", UNCOUNTED)
+def test_what_runs_apart_is_counted_or_refused(tmp_path: Path, how: str) -> None:
+    code, errors, _ = start(tmp_path, UNCOUNTED[how], "--instructions", "1e7", "--time", "60")
+    assert code == 1, errors
+    assert "(--instructions)" in errors or "attempt to index a boolean" in errors
+
+
+def test_coroutines_within_the_limit_are_left_alone(tmp_path: Path) -> None:
+    text = """
+      local n = 0
+      for i = 1, 1000 do n = n + coroutine.wrap(function(x) return x end)(1) end
+      local ok, why = pcall(coroutine.wrap, 5)
+      assert(n == 1000 and why:find("function expected", 1, true), why)"""
+    assert start(tmp_path, text, "--instructions", "1e6")[:2] == (0, "")
 
 
 @pytest.mark.parametrize("how", ["__gc", "os"])

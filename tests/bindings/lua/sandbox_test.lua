@@ -32,3 +32,28 @@ refused("setmetatable: __gc: not allowed", setmetatable, {}, { __gc = function()
 refused("setmetatable: __gc: not allowed", setmetatable, {}, { __gc = true }) -- a function could follow
 local with = setmetatable({}, { __index = { x = 3 } })
 assert(with.x == 3 and setmetatable(with, nil) == with and with.x == nil)
+
+-- The empty lists of the module share a metatable, which is out of reach as well.
+assert(getmetatable(require("tenon").components("none")) == false)
+
+-- loadfile takes an environment; what is read from outside of it is nil.
+require("tenon").write("environment.lua", "return value, print")
+local value, seen = assert(loadfile("environment.lua", "t", { value = 3 }))()
+assert(value == 3 and seen == nil)
+assert(select(2, assert(loadfile("environment.lua"))()) == print)
+
+-- What Lua's own functions raise begins with this file's line, although they are called by way of a check.
+refused("sandbox_test.lua:", function() for _ in io.lines("absent.txt") do end end)
+refused("'absent.txt' (No such file or directory)", function() for _ in io.lines("absent.txt") do end end)
+refused("sandbox_test.lua:", function() io.open({}) end)
+refused("bad argument #1 to 'setmetatable' (table expected, got number)", function() setmetatable(1, {}) end)
+refused("cannot change a protected metatable", function() setmetatable(setmetatable({}, { __metatable = 1 }), {}) end)
+
+-- Options of options are checked as options are.
+refused("outside the folders", function()
+  local tn = require "tenon"
+  local x = tn.tensor({ { 1, 2 } })
+  tn.jit(function(a) return a + 1 end):trace(x):apply("metrics.evaluate", {
+    metric = "metrics.cer", metric_options = { dictionary = "/etc/hostname" },
+  })
+end)

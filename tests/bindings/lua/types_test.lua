@@ -124,6 +124,7 @@ assert(traced:find('"cat":"run"', 1, true) and traced:find('"cat":"partition"', 
 fails("went wrong", function() tn.chrome_trace(path, function() error("went wrong") end) end)
 assert(not assert(io.open(path)):read("a"):find('"cat":"run"', 1, true))
 fails("a function", function() tn.chrome_trace(path, 3) end)
+fails("expected no trace under way", function() tn.chrome_trace(path, function() tn.chrome_trace(path, print) end) end)
 
 -- An error of a function of the library is at the user's line, however deep in it it was raised.
 do

@@ -78,7 +78,10 @@ end
 function tn.slice(x, axis, first, last)
   local value = as_value(x)
   axis = axis_of(axis, #value.shape)
-  local ends = last or math.maxinteger
+  local ends = last == nil and math.maxinteger or last
+  if math.type(first) ~= "integer" or first < 1 or math.type(ends) ~= "integer" or ends < 0 then
+    fail("slice: expected positions first and last from 1 on, got ", tostring(first), " and ", tostring(last))
+  end
   return node("Slice", { value, integers({ first - 1 }), integers({ ends }), integers({ axis }) })
 end
 
@@ -86,6 +89,7 @@ end
 -- { power = 4 }); what stands before the last dot is the domain. nil in the list, or false: an input that is left out.
 -- outputs: how many it has; several are a list.
 function tn.op(name, inputs, attributes, outputs)
+  if type(name) ~= "string" then fail("op: expected the name of an operator, got ", kind(name)) end
   local is_named = attributes == nil or type(attributes) == "table" and not is_traced(attributes)
   if not is_named or outputs ~= nil and math.type(outputs) ~= "integer" then
     local got = kind(is_named and outputs or attributes)

@@ -154,6 +154,7 @@ end
 -- The results of f, then a function: it takes a weight for each number in them, in their structure, and gives
 -- the gradient of the weighted sum, one for each argument.
 function tn.vjp(f, ...)
+  inline_of(f, "tn.vjp")
   local primals = table.pack(...)
   local results = table.pack(kept(plain, f, function() return inline_of(f) end)(...))
   results[results.n + 1] = function(...)
@@ -185,6 +186,7 @@ end
 -- The results of f at the list primals, then how they change when the primals move along the list tangents. Of a
 -- tn.grad it is a Hessian-vector product.
 function tn.jvp(f, primals, tangents)
+  inline_of(f, "tn.jvp")
   local both = kept(pushed, f, function()
     return function(a, b) return push(f, counted(a), counted(b)) end
   end)

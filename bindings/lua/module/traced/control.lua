@@ -84,6 +84,8 @@ end
 -- yes(...) where condition, one truth value, is true, else no(...): one of them is computed. Both give results of
 -- the same types and shapes.
 function control_functions.cond(condition, yes, no, ...)
+  inline_of(yes, "cond")
+  inline_of(no, "cond")
   local chosen, operands = as_truth(condition, "cond: condition"), table.pack(...)
   for i = 1, operands.n do operands[i] = map_leaves(operands[i], as_value) end
   local captured, made = {}, {}

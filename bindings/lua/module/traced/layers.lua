@@ -130,6 +130,7 @@ tn.nn = (function()
   end
   -- The model with weights of another one, of a file, or tensors by name; options prefix, update, partial.
   function nn.load(model, weights, options)
+    if kind(model) ~= "model" then fail("nn.load: expected a model, got ", kind(model)) end
     if type(weights) == "string" then weights = tn.load(weights) end
     local given = { weights = type(weights) == "table" and tensors_as_model(weights) or weights }
     for key, value in pairs(options or {}) do given[key] = value end

@@ -192,6 +192,7 @@ function compiled:describe() return self.last and self.last:describe() end
 function compiled:trace(...) return (trace_call(self.inline, table.pack(...), self.batch_axes)) end
 
 local function compile(inline, options)
+  if options ~= nil and type(options) ~= "table" then fail("options: expected a table, got ", kind(options)) end
   local rest = {}
   for key, value in pairs(options or {}) do rest[key] = value end
   local made = {

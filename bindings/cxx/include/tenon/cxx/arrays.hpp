@@ -45,10 +45,11 @@ constexpr uint32_t npy_dtype(uint32_t dtype) {
 // The header for a dense tensor; elements start at a multiple of 64 bytes.
 inline std::string npy_header(const Tensor& tensor) {
   uint32_t dtype = npy_dtype(tensor.dtype());
-  char kind = dtype == TN_BOOL                  ? 'b'
-              : TN_DTYPE_CODE(dtype) == kDLInt  ? 'i'
-              : TN_DTYPE_CODE(dtype) == kDLUInt ? 'u'
-                                                : 'f';
+  char kind = dtype == TN_BOOL                     ? 'b'
+              : TN_DTYPE_CODE(dtype) == kDLInt     ? 'i'
+              : TN_DTYPE_CODE(dtype) == kDLUInt    ? 'u'
+              : TN_DTYPE_CODE(dtype) == kDLComplex ? 'c'
+                                                   : 'f';
   uint32_t bits = TN_DTYPE_BITS(dtype);
   std::string shape = shape_text(tensor.shape());
   shape = shape.substr(1, shape.size() - 2) + (tensor.shape().size() == 1 ? "," : "");

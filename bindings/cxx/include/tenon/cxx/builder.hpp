@@ -39,6 +39,8 @@ class Builder {
     std::deque<std::string> names;
     std::vector<tn_str> symbols;
     for (const Json& dim : dims) {
+      if (!dim.is_string() && !(dim.is_number_integer() && dim >= TN_DIM_UNKNOWN))
+        invalid(cat("input ", name, ": expected whole sizes, or names of sizes, got ", dump(dim)));
       sizes.push_back(dim.is_string() ? TN_DIM_UNKNOWN : dim.get<int64_t>());
       names.push_back(dim.is_string() ? dim.get<std::string>() : "");
       symbols.push_back(str(names.back()));

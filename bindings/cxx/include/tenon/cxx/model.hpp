@@ -15,9 +15,13 @@ struct Port {
   bool ranked = false;
   std::vector<int64_t> dims = {};
   std::vector<std::string> symbols = {};
+  uint32_t kind = TN_KIND_TENSOR;
 
   std::string text() const {
-    std::string out = dtype_name(dtype) + "[";
+    std::string out = kind == TN_KIND_SEQUENCE   ? "sequence of "
+                      : kind == TN_KIND_OPTIONAL ? "optional "
+                                                 : "";
+    out += dtype_name(dtype) + "[";
     for (size_t i = 0; i < dims.size(); ++i) {
       std::string dim = dims[i] >= 0         ? std::to_string(dims[i])
                         : symbols[i].empty() ? "?"
@@ -98,6 +102,7 @@ class Model {
     type.struct_size = sizeof type;
     check(session.graph->value_type(graph, value, &type));
     Port port{std::string(view(session.graph->value_name(graph, value))), type.dtype};
+    port.kind = type.kind;
     port.ranked = type.rank != TN_RANK_UNKNOWN;
     for (uint32_t i = 0; port.ranked && i < type.rank; ++i) {
       port.dims.push_back(type.dims[i]);

@@ -78,7 +78,8 @@ class NamedInputs {
   bool has(size_t i) const { return static_cast<bool>(tensors_[i]); }
 
   static void check_port(const Port& port, const Tensor& tensor) {
-    bool agrees = port.dtype == TN_DTYPE_NONE || port.dtype == tensor.dtype();
+    bool agrees = port.kind == TN_KIND_TENSOR &&
+                  (port.dtype == TN_DTYPE_NONE || port.dtype == tensor.dtype());
     std::span<const int64_t> shape = tensor.shape();
     if (port.ranked) {
       agrees = agrees && shape.size() == port.dims.size();
@@ -109,12 +110,18 @@ class Plan {
     check(session->eval->compile(session->ctx(), model.get(), taps.data(), taps.size(),
                                  str(dump(options)), &raw));
     plan_ = Handle<tn_plan>(session, raw, session->eval->release);
-    for (const Port& port : model.outputs())
+    for (const Port& port : model.outputs()) {
       outputs_.push_back(port.name);
+      if (port.kind != TN_KIND_TENSOR && no_tensor_.empty())
+        no_tensor_ =
+            cat("output ", port.name, ": expected a tensor, got a value of the type ", port.text());
+    }
     results_ = outputs_.size() + taps.size();
   }
-  // The graph's outputs in order, then the taps.
+  // The graph's outputs in order, then the taps. Sequences and optional values are no tensors here:
+  // backends hand out bytes for them.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs) const {
+    if (!no_tensor_.empty()) throw Error(TN_UNIMPLEMENTED, no_tensor_);
     std::vector<const DLTensor*> views = checked(inputs);
     Results results(session(), results_);
     check(session()->eval->run(plan_.get(), views.data(), views.size(), results.get(),
@@ -182,6 +189,7 @@ class Plan {
   Handle<tn_plan> plan_;
   std::vector<Port> inputs_, states_;
   std::vector<std::string> outputs_;
+  std::string no_tensor_;  // which output is none, where there is one
   size_t results_ = 0;
 };
 

@@ -13,14 +13,15 @@ struct SampleChoice {
   std::map<std::string, std::vector<int64_t>> shapes;
 };
 
-// Floats are normal random numbers of a fixed seed, whole numbers zeros: zero is a valid index.
+// Floats are normal random numbers of a fixed seed, whole numbers zeros: zero is a valid index. So
+// are floats of 8 bits and less.
 inline Tensor sample_input(const SessionPtr& session,
                            const Port& port,
                            std::vector<int64_t> shape,
                            uint64_t stream) {
   uint32_t dtype = port.dtype == TN_DTYPE_NONE ? TN_F32 : port.dtype;
   Tensor made = Tensor::zeros(session, dtype, std::move(shape));
-  if (dtype != TN_F32 && dtype != TN_F64) return made;
+  if (!is_float(dtype) || TN_DTYPE_BITS(dtype) < 16) return made;
   std::vector<double> numbers(static_cast<size_t>(made.size()));
   session->random->normal(1, stream, 0, numbers.data(), numbers.size());
   for (int64_t i = 0; i < made.size(); ++i)

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -39,6 +40,20 @@ class Session : public Services {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  // One trace at a time: the host ends all that is under way together.
+  void start_trace() {
+    if (is_traced_)
+      throw Error(TN_FAILED_PRECONDITION, "expected no trace under way, got one that is not ended");
+    tenon_trace_start(raw_);
+    is_traced_ = true;
+  }
+  std::string stop_trace() {
+    TextSink text;
+    is_traced_ = false;
+    check(tenon_trace_stop(raw_, text.get()));
+    return std::move(text.text());
+  }
+
   tenon_session* raw() const { return raw_; }
   // Requested by the program when the user wants to stop; every long call looks at it.
   tn_cancel* cancel() const { return cancel_; }
@@ -50,6 +65,7 @@ class Session : public Services {
  private:
   tenon_session* raw_ = nullptr;
   tn_cancel* cancel_ = nullptr;
+  bool is_traced_ = false;
 };
 
 using SessionPtr = std::shared_ptr<Session>;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -69,10 +70,16 @@ inline bool print_text(std::string_view text) {
          std::fflush(stdout) == 0;
 }
 
+// Whether standard error is a terminal that obeys: a bar can be drawn over there.
+inline bool is_terminal() {
+  const char* kind = std::getenv("TERM");
+  return isatty(STDERR_FILENO) && !(kind && std::string_view(kind) == "dumb");
+}
+
 // A line to standard error, in one piece and past all locks: any thread may be the last one.
 inline void complain_of(std::string_view text) {
   std::string line = visible(text, Lines::kOne) + "\n";
-  if (isatty(STDERR_FILENO)) line.insert(0, "\r\033[K");  // over a progress bar
+  if (is_terminal()) line.insert(0, "\r\033[K");  // over a progress bar
   std::string_view left = line;
   while (!left.empty()) {
     ssize_t written = ::write(STDERR_FILENO, left.data(), left.size());
