@@ -58,7 +58,6 @@ Result<Sizes> sizes_of(Node node, const Dims& in, const Dims& kernel, Dims& out)
     Dim total = full - wanted;
     int64_t cut = std::max<int64_t>(0, total.value.value_or(0));
     int64_t low = mode == "SAME_UPPER" ? cut / 2 : cut - cut / 2;
-    if (mode == "NOTSET") low = cut / 2;
     s.pad_begin.push_back(low);
     s.pad_end.push_back(cut - low);
   }
