@@ -29,6 +29,8 @@ const char* element_name(ElementType type);
 struct Value : backend::Value {
   ElementType type = ElementType::kF32;
   std::shared_ptr<const void> keeper;  // of a constant that a rewrite has made
+  // f32 of which integers are made: it is not kept in bf16, nor made by an algorithm that rounds.
+  bool is_exact = false;
 
   int64_t bytes() const { return kernels::bytes_for(type, count()); }
 };

@@ -165,7 +165,8 @@ ResultPlace describe_result(Lowering& lowering, const Node& node) {
   whole.strides =
       follows ? dense_strides_like(value.dims, first.strides) : row_major_strides(value.dims);
   if (value.type != ElementType::kF32) return made;
-  whole.type = value.n_outputs > 0 ? ElementType::kF32 : lowering.real_type();
+  const bool stays = value.n_outputs > 0 || value.is_exact;
+  whole.type = stays ? ElementType::kF32 : lowering.real_type();
   if (int quantize = only_quantize(lowering, made.value); quantize != kNone) {
     const Node& user = lowering.graph().nodes[quantize];
     lowering.mark_done(quantize);

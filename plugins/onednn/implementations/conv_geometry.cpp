@@ -24,14 +24,17 @@ Window find_window(const Node& node, const Dims& in, const Dims& out, const Dims
   Dims dilations = node.integers("dilations", Dims(n_spatial, 1));
   const std::string auto_pad = node.text("auto_pad", "NOTSET");
   const Dims pads = pads_of(node, n_spatial);
+  // Of a ConvTranspose. A stated shape counts, whatever pads say.
+  const Dims output_padding = node.integers("output_padding", Dims(n_spatial, 0));
+  const bool states_shape = !node.integers("output_shape").empty();
   for (size_t i = 0; i < n_spatial; ++i) {
     window.dilates.push_back(dilations[i] - 1);
     int64_t reach = (kernel[i] - 1) * dilations[i] + 1;
     int64_t total = (out[i + 2] - 1) * window.strides[i] + reach - in[i + 2];
-    int64_t begin = pads[i];
-    if (auto_pad == "SAME_UPPER") begin = std::max<int64_t>(total, 0) / 2;
-    if (auto_pad == "SAME_LOWER") begin = (std::max<int64_t>(total, 0) + 1) / 2;
-    if (auto_pad == "VALID") begin = 0;
+    const int64_t cut = std::max<int64_t>(total + output_padding[i], 0);
+    int64_t begin = auto_pad == "VALID" ? 0 : pads[i];
+    if (auto_pad == "SAME_LOWER" || states_shape) begin = (cut + 1) / 2;
+    if (auto_pad == "SAME_UPPER") begin = cut / 2;
     window.pad_begin.push_back(begin);
     window.pad_end.push_back(total - begin);
   }

@@ -26,21 +26,38 @@ std::string refuse_softmax(const Graph& graph, const Node& node) {
   return src.count() == 0 ? "empty tensor" : "";
 }
 
+namespace {
+
+// Of a dense view whose numbers along the axis lie side by side, as channels do behind a
+// convolution: its memory as rows of them. There oneDNN's kernel makes numbers of NaN and infinity.
+View as_rows(View view, int64_t extent) {
+  view.dims = {view.count() / extent, extent};
+  view.strides = {extent, 1};
+  return view;
+}
+
+}  // namespace
+
 void lower_softmax(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
   const Value& value = lowering.graph().values[node.outputs[0]];
   int64_t axis = axis_of(node, value, -1);
-  if (axis == static_cast<int64_t>(value.dims.size()) - 1) {
-    SoftmaxFront front;
-    front.softmax = index;
+  SoftmaxFront front;
+  front.softmax = index;
+  if (axis == static_cast<int64_t>(value.dims.size()) - 1)
     return lower_softmax_front(lowering, node.inputs[0], front);
-  }
   View src = lowering.read_real(node.inputs[0]);
   if (!is_dense(src)) src = lowering.read_row_major(node.inputs[0], lowering.real_type());
   View dst = src;
   dst.offset = 0;
   if (value.n_outputs > 0) dst.type = ElementType::kF32;
   dst.buffer = lowering.scratch(dst.bytes());
+  const int64_t extent = value.dims[static_cast<size_t>(axis)];
+  if (extent == 1 || src.strides[static_cast<size_t>(axis)] == 1) {
+    lowering.add_step(
+        softmax_step(node, front, as_rows(src, extent), as_rows(dst, extent), nullptr));
+    return lowering.set_view(node.outputs[0], dst);
+  }
   dnnl::memory::desc src_desc = descriptor(src);
   dnnl::memory::desc dst_desc = descriptor(dst);
   A algorithm = node.op == "LogSoftmax" ? A::softmax_log : A::softmax_accurate;

@@ -40,7 +40,8 @@ bool is_trained(const Graph& graph, int x) {
 int quantize_behind(Lowering& lowering, const Node& node) {
   const View& src = lowering.view(node.inputs[0]);
   const int quantize = only_quantize(lowering, node.outputs[0]);
-  if (quantize == kNone || !src.is_quantized() || !is_channels_last(src)) return kNone;
+  const bool has_one_scale = src.is_quantized() && src.channels == nullptr;
+  if (quantize == kNone || !has_one_scale || !is_channels_last(src)) return kNone;
   const int stored = lowering.graph().nodes[quantize].outputs[0];
   return lowering.graph().values[stored].type == src.type ? quantize : kNone;
 }

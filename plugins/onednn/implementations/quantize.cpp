@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "tenon/sdk/backend/weights.hpp"
+
 #include "dense.hpp"
 #include "int4_matrix.hpp"
 #include "lowering/epilogue.hpp"
@@ -112,15 +114,19 @@ std::string refuse_packed(const Graph& graph, const Node& node) {
   return find_places(graph, node) ? "" : "scales of a shape that does not fit";
 }
 
-// By which constants and along which axis a DequantizeLinear gives its input a meaning.
+// By which numbers and along which axis a DequantizeLinear gives its input a meaning: all that the
+// result depends on beside the bytes of the input.
 std::string meaning_of(const Graph& graph, const Node& node) {
   std::string out;
-  for (size_t i : {1, 2}) {
-    const void* data = node.input(i) == kNone ? nullptr : graph.value(node.input(i)).data;
-    out += " " + std::to_string(reinterpret_cast<uintptr_t>(data));
+  for (size_t i : {0, 1, 2}) {
+    if (node.input(i) == kNone) continue;
+    const Value& v = graph.value(node.input(i));
+    out += cat(" ", element_name(v.type));
+    for (int64_t extent : v.dims)
+      out += cat(" ", extent);
+    if (i > 0) out += cat(" ", backend::content_hash(v.data, static_cast<size_t>(v.bytes())));
   }
-  return out + " " + std::to_string(node.integer("axis", 1)) + " " +
-         std::to_string(node.integer("block_size", 0));
+  return cat(out, " ", node.integer("axis", 1), " ", node.integer("block_size", 0));
 }
 
 // Products read them packed and need nothing here; whoever else does gets floats.

@@ -268,6 +268,8 @@ Offer offer(const ConvSite& site, const std::optional<WinogradShape>& shape, boo
   const Lowering& lowering = site.lowering;
   const View& weights = lowering.view(site.node().inputs[1]);
   if (!holds_floats(weights)) return refused("weights are no floating-point numbers");
+  if (lowering.graph().value(site.node().outputs[0]).is_exact)
+    return refused("the sums of integers have to be exact");
   const bool is_kept = lowering.is_constant_view(weights);
   if (std::string why = why_refused(lowering, shape, is_kept); !why.empty())
     return refused(std::move(why));

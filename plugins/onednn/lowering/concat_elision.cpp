@@ -10,12 +10,24 @@ namespace {
 
 constexpr int64_t kAlign = 64;  // of the start of a buffer, on which kernels and oneDNN may count
 
-template <class Each>
-void for_each_place(Step& step, const Each& each) {
-  for (Argument& argument : step.arguments)
+template <class AnyStep, class Each>
+void for_each_place(AnyStep& step, const Each& each) {
+  for (auto& argument : step.arguments)
     each(argument.place);
-  for (Place& place : step.places)
+  for (auto& place : step.places)
     each(place);
+}
+
+// Whether steps in front of the Concat that fill these buffers run as often as it does. In a loop's
+// body, what is made once would not survive a step that overwrites the result.
+bool run_as_often(const Plan& plan, const std::map<int, int64_t>& buffers, size_t index) {
+  bool is_so = true;
+  for (size_t i = 0; i < index; ++i)
+    for_each_place(plan.steps[i], [&](const Place& place) {
+      if (buffers.contains(place.buffer))
+        is_so = is_so && plan.steps[i].is_invariant == plan.steps[index].is_invariant;
+    });
+  return is_so;
 }
 
 // Where the buffers of the inputs lie in the result; empty where the step must copy. A buffer that
@@ -41,7 +53,7 @@ std::map<int, int64_t> places_in_result(const Plan& plan,
       return {};
     at += step.end_to_end[i];
   }
-  return places;
+  return run_as_often(plan, places, index) ? places : std::map<int, int64_t>();
 }
 
 }  // namespace

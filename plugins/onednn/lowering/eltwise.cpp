@@ -29,8 +29,9 @@ float bound(const Graph& graph, int value, float fallback, bool* is_known) {
 
 std::optional<Eltwise> clip(const Graph& graph, const Node& node) {
   bool is_known = true;
-  float low = bound(graph, node.input(1), -std::numeric_limits<float>::max(), &is_known);
-  float high = bound(graph, node.input(2), std::numeric_limits<float>::max(), &is_known);
+  constexpr float kUnbounded = std::numeric_limits<float>::infinity();
+  float low = bound(graph, node.input(1), -kUnbounded, &is_known);
+  float high = bound(graph, node.input(2), kUnbounded, &is_known);
   if (!is_known || !(low <= high)) return std::nullopt;
   return Eltwise{A::eltwise_clip, low, high};
 }

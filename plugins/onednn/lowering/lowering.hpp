@@ -126,7 +126,8 @@ class Lowering : LoweringProgress {
   // not worth much.
   ElementType stored_type(int value) const {
     const Value& v = graph_.values[static_cast<size_t>(value)];
-    return v.n_outputs > 0 || v.count() < kSmallTensor ? ElementType::kF32 : real_type();
+    const bool stays = v.is_exact || v.n_outputs > 0 || v.count() < kSmallTensor;
+    return stays ? ElementType::kF32 : real_type();
   }
 
   // ---- values ----

@@ -54,6 +54,12 @@ class Cutting {
     }
   }
 
+  // Whether nothing along its first axis, if it has that of the samples, differs between them.
+  bool is_same_for_samples(int value) const {
+    const Dims& dims = graph_.values[value].dims;
+    return dims.size() < 4 || dims[0] == 1;
+  }
+
   // Reads activations of the segment, and what all samples share.
   bool belongs(const Node& node) const {
     const bool is_apart = node.outputs.size() == 1 && find_handler(node.op).keeps_samples_apart;
@@ -62,14 +68,14 @@ class Cutting {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const int source = node.inputs[i];
       if (source == kNone) continue;
-      const bool is_inside = segment_.count(source) > 0;
-      reads_segment |= is_inside;
       const bool is_weight = node.op == "Conv" && i > 0;
+      const bool is_inside = !is_weight && segment_.count(source) > 0;
+      reads_segment |= is_inside;
       // Scales along the first axis are each sample's own.
       const bool is_along_samples =
           graph_.values[source].count() == samples_ && node.integer("axis", 1) % 4 == 0;
-      const bool is_shared =
-          shared_.count(source) > 0 && !is_along_samples && (is_weight || !is_batch(source));
+      const bool is_shared = shared_.count(source) > 0 && !is_along_samples &&
+                             (is_weight || is_same_for_samples(source));
       if (!is_inside && !is_shared) return false;
     }
     return reads_segment;
@@ -144,6 +150,7 @@ class Cutting {
     part.type = graph_.values[value].type;
     part.dims = graph_.values[value].dims;
     part.dims[0] = width_;
+    part.is_exact = graph_.values[value].is_exact;
     return graph_.add_value(std::move(part));
   }
 

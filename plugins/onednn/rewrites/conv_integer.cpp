@@ -101,6 +101,7 @@ class ConvIntegers {
     node.inputs = {input, weight};
     node.outputs = {graph_.add_f32_like(sums, "f32")};
     const int exact = node.outputs[0];
+    graph_.values[static_cast<size_t>(exact)].is_exact = true;
     ordered_.push_back(std::move(node));
     if (!read_as_they_are(sums, exact, before)) ordered_.push_back(graph_.cast_node(exact, sums));
   }

@@ -9,6 +9,7 @@
 #include "early_quantize.hpp"
 #include "early_reductions.hpp"
 #include "early_updates.hpp"
+#include "exact_numbers.hpp"
 #include "expand.hpp"
 #include "join_activations.hpp"
 #include "join_signs.hpp"
@@ -41,7 +42,8 @@ void rewrite(Graph& graph) {
   delay_scores(graph);
   cut_batches(graph);
   update_early(graph);
-  recompute(graph);  // last: the order of nodes says which moment needs the most memory
+  recompute(graph);  // behind all that moves nodes: their order says when memory is fullest
+  mark_exact_numbers(graph);
 }
 
 }  // namespace tenon::onednn

@@ -75,6 +75,40 @@ TEST_F(BatchParts, StayWholeWhereEachSampleHasItsOwnScale) {
            0.005);  // one code of 256
 }
 
+TEST_F(BatchParts, StayWholeWhereBlocksOfSamplesHaveTheirScales) {
+  const std::string type = "f32[8, 8, 256, 256]";
+  std::string body = "input %x: " + type + R"(
+  constant %four: f32[4, 1, 1, 1] = [0.01, 0.02, 0.03, 0.04]
+  constant %shape: i64[4] = [4, 8, 256, 256]
+  %scale: f32[4, 8, 256, 256] = Expand(%four, %shape) @scale
+)";
+  std::string last = "x";
+  for (const char* next : {"a", "b", "c", "d"}) {  // activations that outgrow the caches
+    body += "  %" + std::string(next) + ": " + type + " = Abs(%" + last + ") @" + next + "\n";
+    last = next;
+  }
+  steps_of(
+      body + R"(  %e: u8[8, 8, 256, 256] = QuantizeLinear(%d, %scale) {axis = 0, block_size = 2} @e
+  output e = %e)",
+      0.01);  // one step of 200
+}
+
+TEST_F(BatchParts, StayWholeWhereTheirOwnMeansAreWeights) {
+  const std::string type = "f32[4, 4, 512, 512]";
+  OwnedGraph graph =
+      parse("graph {\n  input %x: " + type + "\n  %a: " + type +
+            " = Abs(%x) @a\n  %w: f32[4, 4, 1, 1] = GlobalAveragePool(%a) @w\n  %c: " + type +
+            R"( = Conv(%a, %w) @c
+  %y: f32[4, 4, 1, 1] = GlobalAveragePool(%c) @y
+  output y = %y
+})");
+  Outcome expected = run(graph, {{"backend", "reference"}});
+  Outcome got = run(graph, {{"backend", "onednn"}, {"threads", 2}});
+  ASSERT_EQ(expected.error + got.error, "");
+  EXPECT_EQ(got.plan["fallback_nodes"], json::array());
+  expect_near(got.outputs[0], expected.outputs[0], 2e-5);
+}
+
 TEST_F(BatchParts, GiveWhatTheWholeGives) {
   // Three steps at least in each of four parts: convolution, factor, pools.
   EXPECT_GE(steps_of(network(8)), steps_of(network(2)) + 9);

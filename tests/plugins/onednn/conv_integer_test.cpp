@@ -56,6 +56,32 @@ TEST_F(ConvInteger, WithoutZeroPoints) {
               0);
 }
 
+// As large as what runs by minimal filtering, and as what is kept in bf16.
+TEST_F(ConvInteger, SumsOfManyChannelsAndPixels) {
+  std::string weights = "x'";
+  for (int i = 0; i < 32 * 32 * 9; ++i) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    const int byte = i * 37 % 101 + 27;
+    weights += {kDigits[byte / 16], kDigits[byte % 16]};
+  }
+  const std::string text = "graph {\n  constant %w: i8[32, 32, 3, 3] = " + weights + R"('
+  input %x: u8[1, 32, 24, 24]
+  %c: i32[1, 32, 24, 24] = ConvInteger(%x, %w) {pads = ints [1, 1, 1, 1]} @conv
+  %f: f32[1, 32, 24, 24] = Cast(%c) {to = dtype f32} @cast
+  output c = %c
+  output f = %f
+})";
+  OwnedGraph graph = parse(text);
+  Outcome expected = run(graph, {{"backend", "reference"}});
+  ASSERT_EQ(expected.error, "");
+  for (const char* precision : {"fp32", "bf16"}) {
+    Outcome got = run(graph, {{"backend", "onednn"}, {"precision", precision}});
+    ASSERT_EQ(got.error, "");
+    EXPECT_EQ(got.plan["fallback_nodes"], json::array());
+    EXPECT_EQ(got.outputs, expected.outputs) << precision;
+  }
+}
+
 TEST_F(ConvInteger, SumsThatFloatsDoNotHold) {
   std::string many = "x'";
   for (int i = 0; i < 4 * 17 * 17; ++i)

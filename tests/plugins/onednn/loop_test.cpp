@@ -202,6 +202,32 @@ TEST_F(Loop, WithListsOfUnknownLengthStaysWithTheHost) {
 })");
 }
 
+// The result of the Concat is overwritten in each iteration.
+TEST_F(Loop, KeepsAnInputOfAConcatThatIsTheSameInEachIteration) {
+  expect_one_step(R"(graph {
+  constant %m: i64[] = [4]
+  input %s: f32[64]
+  input %w: f32[64]
+  %n: f32[64] = Loop(%m, _, %s, %w) {captures = 1, body = graph {
+      input %i: i64[]
+      input %cond: bool[]
+      input %s: f32[64]
+      input %w: f32[64]
+      constant %first: i64[1] = [0]
+      constant %end: i64[1] = [64]
+      %a: f32[64] = Exp(%w) @same
+      %b: f32[64] = Sigmoid(%s) @changes
+      %c: f32[128] = Concat(%a, %b) {axis = 0} @join
+      %d: f32[128] = Softplus(%c) @over
+      %e: f32[64] = Slice(%d, %first, %end) @slice
+      %t: f32[64] = Add(%e, %s) @add
+      output cond = %cond
+      output n = %t
+    }} @loop
+  output n = %n
+})");
+}
+
 // The trip count is constant, yet the condition may end the loop before.
 TEST_F(Loop, WithListsAndAConditionStaysWithTheHost) {
   expect_host(R"(graph {

@@ -68,6 +68,38 @@ def test_later_processes_map_the_files(model, tmp_path, precision):
     assert times == {path: os.stat(path).st_ino for path in kept}  # none was written again
 
 
+@pytest.fixture
+def int4_models(tmp_path: pathlib.Path) -> list[pathlib.Path]:
+    """Two models whose 4-bit weights, which a sum reads as f32, differ by their scales alone."""
+    paths = []
+    for i, scale in enumerate((0.5, 2.0)):
+        scales = numpy_helper.from_array(np.full((256, 16), scale, "float32"), "s")
+        weights = helper.make_tensor("w", TensorProto.INT4, (256, 256), list(range(-8, 8)) * 4096)
+        attributes = {"axis": 1, "block_size": 16}
+        nodes = [
+            helper.make_node("DequantizeLinear", ["w", "s"], ["d"], **attributes),
+            helper.make_node("Slice", ["d", "begin", "end"], ["part"]),
+            helper.make_node("Add", ["x0", "part"], ["y"]),
+        ]
+        ends = [numpy_helper.from_array(np.array([n]), k) for k, n in (("begin", 0), ("end", 64))]
+        info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [64, 256]) for n in ("x0", "y")]
+        graph = helper.make_graph(nodes, "g", info[:1], info[1:], [weights, scales, *ends])
+        paths.append(tmp_path / f"int4_{i}.onnx")
+        imports = [helper.make_opsetid("", 21)]
+        onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=10), paths[-1])
+    return paths
+
+
+def test_4_bit_weights_are_found_by_their_scales(int4_models, tmp_path):
+    cache = tmp_path / "cache"
+    plain = [run(model, cache)["bits"] for model in int4_models]
+    assert plain[0] != plain[1]
+    first, other, later = (run(int4_models[i], cache, keep_packed=True) for i in (0, 1, 0))
+    assert [first["bits"], other["bits"], later["bits"]] == [plain[0], plain[1], plain[0]]
+    assert len(first["mapped"]) == 1
+    assert first["mapped"] == later["mapped"] != other["mapped"]
+
+
 def test_damaged_files_are_replaced(model, tmp_path):
     cache = tmp_path / "cache"
     first = run(model, cache, keep_packed=True)

@@ -281,6 +281,23 @@ TEST_F(QuantizedValues, TakeFactorsOfTheirChannelsAlong) {
   EXPECT_EQ(got.plan["partitions"][0]["steps"], 3) << got.plan.dump(2);
 }
 
+TEST_F(QuantizedValues, OfAPooledConstantWithOneScaleEachIndex) {
+  for (const char* pool : {"AveragePool", "MaxPool"})
+    expect_same("graph {\n  input %x: f32[3, 1, 2, 2]\n" + quantized("w", "3, 1, 3, 3", 27) +
+                    factors("ws", 3) + R"(  constant %s: f32[] = [2.0]
+  constant %z: i8[] = [-20]
+  %d: f32[3, 1, 3, 3] = DequantizeLinear(%w, %ws) {axis = 0} @weights
+  %p: f32[3, 1, 2, 2] = )" +
+                    pool +
+                    R"((%d) {kernel_shape = ints [2, 2]} @pool
+  %q: i8[3, 1, 2, 2] = QuantizeLinear(%p, %s, %z) @quantize
+  %b: f32[3, 1, 2, 2] = DequantizeLinear(%q, %s, %z) @dequantize
+  %y: f32[3, 1, 2, 2] = Add(%x, %b) @sum
+  output y = %y
+})",
+                0.02);  // one step of the scale
+}
+
 TEST_F(QuantizedValues, OfTwoActivations) {
   expect_same(quantized_input("2, 3, 24, 32") + R"(
   input %v: f32[2, 3, 32, 24]

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// ConvTranspose whose padding follows from the shape of its result.
+
+#include "both_backends.hpp"
+
+namespace tenon::test {
+namespace {
+
+class ConvTranspose : public BothBackends {};
+
+// Without padding two numbers, 1 and 2, make 1, 10, 102, 20, 200.
+TEST_F(ConvTranspose, CutsMoreInFrontThanBehindForAStatedShape) {
+  const std::string begin = R"(graph {
+  input %r: f32[1, 1, 2]
+  constant %zero: f32[] = [0]
+  constant %one: f32[1, 1, 2] = [1, 2]
+  constant %w: f32[1, 1, 3] = [1, 10, 100]
+  %m: f32[1, 1, 2] = Mul(%r, %zero) @m
+  %x: f32[1, 1, 2] = Add(%m, %one) @x
+  %y: f32[1, 1, )";
+  struct Case {
+    std::string extent, more;
+    std::vector<double> expected;
+  };
+  const Case cases[] = {
+      {"4", "", {10, 102, 20, 200}},
+      {"4", R"(, auto_pad = "SAME_LOWER")", {10, 102, 20, 200}},
+      {"4", R"(, auto_pad = "SAME_UPPER")", {1, 10, 102, 20}},
+      {"4", R"(, auto_pad = "SAME_UPPER", output_padding = ints [1])", {10, 102, 20, 200}},
+      {"3", "", {10, 102, 20}},
+      {"2", "", {102, 20}},
+      {"6", "", {1, 10, 102, 20, 200, 0}},
+      {"4", ", pads = ints [0, 1]", {10, 102, 20, 200}}};
+  for (const Case& c : cases) {
+    OwnedGraph graph =
+        parse(begin + c.extent + "] = ConvTranspose(%x, %w) {strides = ints [2], " +
+              "output_shape = ints [" + c.extent + "]" + c.more + "} @n\n  output y = %y\n}");
+    for (const char* backend : {"reference", "onednn"}) {
+      Outcome got = run(graph, {{"backend", backend}});
+      ASSERT_EQ(got.error, "");
+      EXPECT_EQ(got.plan["fallback_nodes"], json::array());
+      EXPECT_EQ(got.outputs[0], c.expected) << backend << " " << c.extent << c.more;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon::test
