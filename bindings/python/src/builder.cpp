@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs built from Python: one edit, committed when the model is asked for.
+#include <algorithm>
 #include <deque>
 #include <optional>
 
@@ -20,10 +21,17 @@ struct ElementType {
   uint32_t dtype;
 };
 
+// NumPy's single numbers and texts as Python's.
+py::object as_plain(py::handle value) {
+  const bool is_numpys = py::isinstance(value, py::module_::import("numpy").attr("generic"));
+  return is_numpys ? value.attr("item")() : py::reinterpret_borrow<py::object>(value);
+}
+
 // An attribute from a Python value, with what it points at.
 class Attribute {
  public:
-  Attribute(const SessionPtr& session, const std::string& name, py::handle value) {
+  Attribute(const SessionPtr& session, const std::string& name, py::handle given) {
+    const py::object value = as_plain(given);
     if (py::isinstance<py::bool_>(value)) {
       any_ = {TN_ANY_BOOL, 0, 1, {.i = value.cast<bool>()}};
     } else if (py::isinstance<py::int_>(value)) {
@@ -40,7 +48,9 @@ class Attribute {
     } else if (py::isinstance<Model>(value)) {
       any_ = {TN_ANY_GRAPH, 0, 1, {.p = value.cast<ModelPtr>()->get()}};
     } else if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
-      read_list(name, value.cast<std::vector<py::object>>());
+      auto items = value.cast<std::vector<py::object>>();
+      std::transform(items.begin(), items.end(), items.begin(), as_plain);
+      read_list(name, items);
     } else {
       tensor_ = tensor_from(session, value, cat("attribute ", name));
       any_ = {TN_ANY_TENSOR, 0, 1, {.p = tensor_->raw()}};

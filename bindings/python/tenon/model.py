@@ -226,6 +226,17 @@ class Model:
         text = plan_options(backend, precision, threads, options)
         return Plan(_core.Plan(self._native, text, names), self, text, names)
 
+    def __copy__(self) -> Model:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        return self
+
+    def __reduce__(self):
+        """Pickled as text, with all weights. What applies to it in the other process is that
+        process's: plugins are not carried along."""
+        return _restored, (self.text(data=True), self.report)
+
     def __repr__(self) -> str:
         return f"<tenon.Model {signature(self.inputs, self.outputs)}>"
 
@@ -243,6 +254,10 @@ def load(path: str | os.PathLike, **options: Any) -> Model:
     """Reads a model; the format follows from its first bytes and its name, or by `format=`."""
     text = json.dumps(options, default=as_json)
     return Model(_core.load(session(), os.fspath(path), text))
+
+
+def _restored(text: str, report: dict[str, Any] | None) -> Model:
+    return Model(_core.parse(session(), text), report)
 
 
 def parse(text: str) -> Model:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+import copy
 import gc
 import json
+import pickle
 import subprocess
 import sys
 
@@ -54,6 +56,15 @@ def test_text_round_trips(dense):
 
     assert again.text(data=True) == text
     assert dense.diff(again) == ""
+
+
+def test_models_can_be_copied_and_pickled(dense):
+    smaller = dense.apply("fusion.default")
+
+    assert copy.deepcopy({"model": dense})["model"] is copy.copy(dense) is dense
+    again = pickle.loads(pickle.dumps(smaller))
+    assert again.text(data=True) == smaller.text(data=True)
+    assert again.report == smaller.report
 
 
 def test_a_broken_text_is_an_error_with_its_place():

@@ -17,6 +17,12 @@ def test_any_operator_is_called_by_its_name():
     assert tn.op("LeakyRelu", X, alpha=0.5).tolist() == [-0.5, 2, 3]
 
 
+def test_numbers_of_numpy_are_attributes():
+    assert tn.op("LeakyRelu", X, alpha=np.float32(0.5)).tolist() == [-0.5, 2, 3]
+    assert tn.op("Softmax", X[None], axis=np.int64(0)).tolist() == [[1, 1, 1]]
+    assert tn.op("Transpose", X[None], perm=[np.int64(1), np.int64(0)]).shape == (3, 1)
+
+
 def test_an_operator_of_several_outputs_gives_a_tuple():
     values, places = tn.op("TopK", X, np.array([2], "int64"), outputs=2)
     assert (values.tolist(), places.tolist()) == ([3, 2], [2, 1])
