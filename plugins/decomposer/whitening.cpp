@@ -102,6 +102,9 @@ Result<std::map<tn_node_id, Whitening>> whitenings_of(tn_ctx* ctx,
   std::map<tn_node_id, Whitening> out;
   for (const auto& [node, number] : of_node) {
     const Seen& one = seen[number];
+    if (!one.sum.allFinite())
+      return invalid(cat("option data: the layers that read ", one.value.name(),
+                         " get numbers that are not finite, of which no error can be told"));
     if (one.rows > 0) out.emplace(node, Whitening::of(one.sum / one.rows));
   }
   return out;

@@ -61,6 +61,16 @@ TEST_F(DataAware, LosesLessAtTheSameRankAndSaysHowMuch) {
   EXPECT_LT(output_error(uneven(200, 8)), 0.7 * plain);
 }
 
+TEST_F(DataAware, NumbersThatAreNotFiniteAreRefused) {
+  build_product();
+  Floats x = uneven(kSamples, 3);
+  x[5] = NAN;
+
+  EXPECT_THAT(
+      apply("decomposer.svd", {{"rank", 6}, {"data", data_of_numbers("x", {kSamples, kIn}, x)}}),
+      HasSubstr("option data: the layers that read x get numbers that are not finite"));
+}
+
 TEST_F(DataAware, AConvolutionIsWhitenedAlongItsChannels) {
   Floats w = random(16 * 12 * 9, 5);
   build_conv({16, 12, 3, 3}, w, {-1, 12, 6, 6}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
