@@ -162,9 +162,9 @@ bool only_divides(Value constant) {
   for (uint64_t i = 0; i < constant.consumer_count(); ++i) {
     uint64_t input = 0;
     const tn_op* row = constant.consumer(i, &input).row();
-    const bool divides =
-        row && (row->traits & TN_OP_POINTWISE) && view(row->expr) == "x / y" && input == 1;
-    if (!divides) return false;
+    std::string expression(row && (row->traits & TN_OP_POINTWISE) ? view(row->expr) : "");
+    std::erase(expression, ' ');
+    if (expression != "x/y" || input != 1) return false;
   }
   return true;
 }

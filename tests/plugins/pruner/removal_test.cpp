@@ -22,9 +22,9 @@ TEST_F(Removal, BothAxesOfASquareMatrixStay) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {-1, 4, 6});
     Value wide = node(edit, "MatMul", {x, weight(edit, "w", {6, 5}, 1)}, "wide");
-    Value turned =
-        node(edit, "Transpose", {wide}, "turned", {{"perm", std::vector<int64_t>{0, 2, 1}}});
-    Value square = node(edit, "MatMul", {turned, wide}, "square");
+    Value transposed =
+        node(edit, "Transpose", {wide}, "transposed", {{"perm", std::vector<int64_t>{0, 2, 1}}});
+    Value square = node(edit, "MatMul", {transposed, wide}, "square");
     ASSERT_EQ(text_of(edit.output("y", node(edit, "Det", {square}, "det"))), "");
   });
 
