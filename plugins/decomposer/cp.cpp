@@ -3,6 +3,8 @@
 // of the window for each channel by itself, and 1x1 (rank to n_out).
 #include "algorithms/cp.hpp"
 
+#include <limits>
+
 #include "tenon/sdk/role/pass.hpp"
 
 #include "algorithms/tucker2.hpp"
@@ -37,12 +39,17 @@ class CpMethod : public Method {
     const Kernel& w = layer.weight;
     Modes modes = modes_of(w);
     // A sum of R outer products has unfoldings of rank R at most.
-    int64_t rank = std::max(choose_rank(rule_, modes.out.values, w.n_out, w.n_in * w.window, 1),
-                            choose_rank(rule_, modes.in.values, w.n_in, w.n_out * w.window, 1));
-    Cp parts = cp(w, start(layer, modes, rank), limits_);
+    const int64_t least =
+        std::max(choose_rank(rule_, modes.out.values, w.n_out, w.n_in * w.window, 1),
+                 choose_rank(rule_, modes.in.values, w.n_in, w.n_out * w.window, 1));
+    Cp parts = within_error(layer, modes, cp(w, start(layer, modes, least), limits_));
+    const int64_t rank = parts.in.cols();
     Factors out{{{"rank", rank}}, parts.error, {}, ""};
     if (!(parts.cancellation <= kMostCancellation))
       out.why = "its components grow and cancel each other: use a lower rank or decomposer.tucker2";
+    else if (parts.error > most_error())
+      out.why = cat("no rank that saves weights has an error of ", most_error(),
+                    " at most: use decomposer.tucker2");
     int64_t height = layer.window[0], width = layer.window[1];
     Matrix in = parts.in.transpose(), rows = parts.rows.transpose(),
            columns = parts.columns.transpose();
@@ -62,6 +69,23 @@ class CpMethod : public Method {
   }
 
  private:
+  double most_error() const {
+    return rule_.kind == RankKind::kError ? std::max(rule_.error, rule_.min_error)
+                                          : std::numeric_limits<double>::infinity();
+  }
+  // More components by an eighth at a time until the error is what was asked for: the unfoldings
+  // say how many there are at least. It ends where the parts have as many numbers as the weight.
+  Cp within_error(const Layer& layer, const Modes& modes, Cp parts) const {
+    const Kernel& w = layer.weight;
+    const int64_t each = w.n_in + layer.window[0] + layer.window[1] + w.n_out;
+    const int64_t most = static_cast<int64_t>(w.numbers.size()) / each;
+    for (int64_t rank = parts.in.cols(); parts.error > most_error() && rank < most;) {
+      rank += std::max<int64_t>(rank / 8, 1);
+      rank = std::min((rank + rule_.multiple - 1) / rule_.multiple * rule_.multiple, most);
+      parts = cp(w, start(layer, modes, rank), limits_);
+    }
+    return parts;
+  }
   // Leading singular vectors where there are enough, and random numbers.
   Cp start(const Layer& layer, const Modes& modes, int64_t rank) const {
     Cp out;

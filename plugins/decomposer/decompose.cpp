@@ -185,7 +185,9 @@ Json figures(const Verdict& verdict) {
   row["random_error"] = verdict.random_error;
   row["parameters"] = {{"before", verdict.before.parameters}, {"after", verdict.after.parameters}};
   row["flops"] = {{"before", verdict.before.flops}, {"after", verdict.after.flops}};
-  if (verdict.layer.is_open) row["flops"]["per"] = "output position: sizes are not known";
+  if (verdict.layer.is_open)
+    row["flops"]["per"] =
+        cat(verdict.layer.is_transposed() ? "input" : "output", " position: sizes are not known");
   if (!verdict.unmeasured.empty()) row["unmeasured"] = verdict.unmeasured;
   if (verdict.times.backend.empty()) return row;
   row["ms"] = {{"before", verdict.times.before_ms},

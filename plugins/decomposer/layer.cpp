@@ -96,8 +96,10 @@ void read_extents(Layer* layer) {
   for (size_t i = 0; i < n_axes; ++i) {
     bool is_known = ranked && in.dims[i + 2] > 0 && out.dims[i + 2] > 0;
     layer->is_open |= !is_known;
-    layer->extents_in.push_back(is_known ? in.dims[i + 2] : i < strides.size() ? strides[i] : 1);
-    layer->extents_out.push_back(is_known ? out.dims[i + 2] : 1);
+    const int64_t stride = i < strides.size() ? strides[i] : 1;
+    const bool grows = layer->is_transposed();
+    layer->extents_in.push_back(is_known ? in.dims[i + 2] : grows ? 1 : stride);
+    layer->extents_out.push_back(is_known ? out.dims[i + 2] : grows ? stride : 1);
   }
 }
 

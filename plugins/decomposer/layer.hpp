@@ -23,10 +23,14 @@ struct Layer {
   std::vector<int64_t> window;  // extents of a convolution's window; products have none
   int64_t group = 1;
   // Places that the input and the output have, for counting work. Where the model leaves a size
-  // open the batch is 1 and an output extent is 1.
+  // open the batch is 1, and so is the extent of the smaller of both.
   int64_t batch = 1;
   std::vector<int64_t> extents_in, extents_out;
   bool is_open = false;  // a size other than the batch is not known
+
+  // A transposed convolution lays its window on once for each entry that it reads, others once for
+  // each result; its weight has the channels that it reads first.
+  bool is_transposed() const { return is_conv && form.weight_in < form.weight_out; }
 
   // Axes of the node's weight in the order of a kernel's: what it makes, what it reads, the window.
   std::vector<int64_t> weight_axes() const {

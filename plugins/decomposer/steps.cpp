@@ -7,10 +7,9 @@
 namespace tenon::decomposer {
 namespace {
 
-// How often a window is laid on along an axis: once for each result; where a transposed convolution
-// makes several from each entry that it reads, once for each entry.
-double work_places(int64_t before, int64_t after) {
-  return static_cast<double>(after >= 2 * before ? before : after);
+// How often a window is laid on along an axis that has so many entries before and after it.
+double work_places(const Layer& layer, int64_t before, int64_t after) {
+  return static_cast<double>(layer.is_transposed() ? before : after);
 }
 
 // The step's numbers, axes in this order, as a constant.
@@ -159,7 +158,7 @@ Cost cost_of(const Layer& layer) {
   auto parameters = static_cast<double>(layer.weight.numbers.size());
   double places = static_cast<double>(layer.batch);
   for (size_t i = 0; i < layer.extents_in.size(); ++i)
-    places *= work_places(layer.extents_in[i], layer.extents_out[i]);
+    places *= work_places(layer, layer.extents_in[i], layer.extents_out[i]);
   return {parameters, 2 * parameters * places};
 }
 
@@ -171,7 +170,7 @@ Cost cost_of(const Layer& layer, const std::vector<Step>& steps) {
     for (size_t i = 0; i < extents.size(); ++i) {
       int64_t before = extents[i];
       if (step.axes[i]) extents[i] = layer.extents_out[i];
-      places *= work_places(before, extents[i]);
+      places *= work_places(layer, before, extents[i]);
     }
     auto parameters = static_cast<double>(step.numbers.size());
     cost.parameters += parameters;

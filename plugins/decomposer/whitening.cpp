@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tenon/sdk/feed.hpp"
+#include "tenon/sdk/number.hpp"
 
 namespace tenon::decomposer {
 namespace {
@@ -27,13 +28,14 @@ void add(const DLTensor& tensor, Seen* seen) {
   int64_t taken = std::min(places, kPlaces);
   if (seen->sum.size() == 0) seen->sum = Matrix::Zero(channels, channels);
   Matrix x(taken, channels);
-  const float* data = data_of<const float>(tensor);
-  for (int64_t r = 0; r < taken; ++r) {
-    int64_t place = r * places / taken;
-    const float* first = data + place / inner * channels * inner + place % inner;
-    for (int64_t c = 0; c < channels; ++c)
-      x(r, c) = double{first[c * inner]};
-  }
+  with_numbers(tensor, [&, channels = channels, inner = inner](const auto* data) {
+    for (int64_t r = 0; r < taken; ++r) {
+      int64_t place = r * places / taken;
+      const auto* first = data + place / inner * channels * inner + place % inner;
+      for (int64_t c = 0; c < channels; ++c)
+        x(r, c) = static_cast<double>(first[c * inner]);
+    }
+  });
   seen->sum.noalias() += x.transpose() * x;
   seen->rows += static_cast<double>(taken);
 }
@@ -81,7 +83,7 @@ Result<std::map<tn_node_id, Whitening>> whitenings_of(tn_ctx* ctx,
     auto act = static_cast<uint64_t>(product.act);
     std::optional<LayerForm> form = layer_form(node, act, static_cast<uint64_t>(product.weight));
     Value value = node.input(act);
-    if (!form || form->is_stack || value.dtype() != TN_F32 || form->groups > 1) continue;
+    if (!form || form->is_stack || !is_float(value.dtype()) || form->groups > 1) continue;
     auto axis = static_cast<size_t>(form->act_in);
     auto at = std::find_if(seen.begin(), seen.end(),
                            [&](const Seen& one) { return one.value == value && one.axis == axis; });
@@ -102,6 +104,9 @@ Result<std::map<tn_node_id, Whitening>> whitenings_of(tn_ctx* ctx,
   std::map<tn_node_id, Whitening> out;
   for (const auto& [node, number] : of_node) {
     const Seen& one = seen[number];
+    if (!one.sum.allFinite())
+      return invalid(cat("option data: the layers that read ", one.value.name(),
+                         " get numbers that are not finite"));
     if (one.rows > 0) out.emplace(node, Whitening::of(one.sum / one.rows));
   }
   return out;

@@ -22,12 +22,13 @@ struct Answer {
   std::vector<char> data = {};       // of all samples
 
   uint64_t sample_bytes() const { return bytes_of(dtype, element_count(sample)); }
-  // The answers to the n samples of one batch behind those before.
-  Status append(const DLTensor& batch, uint64_t n) {
+  // The answers to n samples behind those before, of a batch that was filled up to `filled`.
+  Status append(const DLTensor& batch, uint64_t n, uint64_t filled) {
     std::span<const int64_t> shape = shape_of(batch);
-    if (shape.empty() || shape[0] < static_cast<int64_t>(n))
-      return invalid(cat("the teacher's output ", name, ": expected the ", n,
-                         " samples of the batch on axis 0"));
+    if (shape.empty() || shape[0] != static_cast<int64_t>(filled))
+      return invalid(cat("the teacher's output ", name, ": expected the ", filled,
+                         " samples of the batch on axis 0, got ",
+                         shape.empty() ? "no axes" : cat(shape[0], " entries")));
     std::vector<int64_t> one(shape.begin() + 1, shape.end());
     if (data.empty()) {
       dtype = dtype_of(batch);
@@ -108,7 +109,8 @@ class Cached {
     Progress progress(ctx, "asking the teacher", size_);
     auto keep = [&](const Feed::Batch& batch) -> Status {
       for (size_t k = 0; k < answers_.size(); ++k)
-        TN_CHECK(answers_[k].append(plan.tap(k).dl(), batch.samples));
+        TN_CHECK(answers_[k].append(plan.tap(k).dl(), batch.samples,
+                                    feed.is_fixed() ? feed.batch() : batch.samples));
       return {};
     };
     return run_batches(plan, feed, Cancel{nullptr}, &progress, keep).in("the teacher");

@@ -3,12 +3,12 @@
 // Options that several losses have, as members of the "properties" of their JSON: one source for
 // what users read. They are macros, as a component's description is one literal.
 
-#define TENON_TEACHER_OPTIONS                                                                                                                                                \
-  R"("teacher": {"type": "graph", "description": "the model to learn from, which reads what the student reads; default: what the student was before it was made smaller"},)" \
-  R"("temperature": {"type": "number", "exclusiveMinimum": 0, "default": 4, "description": "divides the scores of both"},)"                                                  \
-  R"("hard": {"type": "component", "role": "tenon.loss/1", "default": "trainer.cross_entropy", "description": "the loss against the labels, of share 1 - alpha"},)"          \
-  R"("axis": {"type": "integer", "default": 1, "description": "where the classes are"},)"                                                                                    \
-  R"("prediction": {"type": "integer", "minimum": 0, "default": 0, "description": "which output of the student"},)"                                                          \
+#define TENON_TEACHER_OPTIONS                                                                                                                                                      \
+  R"("teacher": {"type": "graph", "description": "the model to learn from, which reads what the student reads; default: what the student was before it was made smaller"},)"       \
+  R"("temperature": {"type": "number", "exclusiveMinimum": 0, "default": 4, "description": "divides the scores of both"},)"                                                        \
+  R"("hard": {"type": "component", "role": "tenon.loss/1", "description": "the loss against the labels, of share 1 - alpha; default: trainer.cross_entropy over the same axis"},)" \
+  R"("axis": {"type": "integer", "default": 1, "description": "where the classes are"},)"                                                                                          \
+  R"("prediction": {"type": "integer", "minimum": 0, "description": "which output of the student, for labels too; default: the first, and all for the loss against the labels"},)" \
   R"("teacher_output": {"type": "string", "description": "which output of the teacher; default: the first"})"
 
 #define TENON_CACHED_OPTION \

@@ -61,12 +61,7 @@ class Mutual {
     if (soft) soft = b.scaled(soft, 1 / teachers);
     Value labelled;
     if (hard_) {
-      tn_objective alone = *objective.raw;
-      alone.n_predictions = 1;
-      alone.predictions = &objective.raw->predictions[i];
-      Objective of_one = objective;
-      of_one.raw = &alone;
-      TN_TRY(made, hard_loss(hard_, edit, of_one, objective.targets.size()));
+      TN_TRY(made, hard_loss(hard_, edit, objective, objective.targets.size(), i));
       labelled = made;
     }
     Value loss = mix(b, soft, labelled, plan_.alpha);
@@ -90,6 +85,6 @@ TENON_LOSS(mutual,
            R"({"properties": {
     "temperature": {"type": "number", "exclusiveMinimum": 0, "default": 1, "description": "divides the scores of all"},
     "leader": {"type": "integer", "minimum": -1, "default": -1, "description": "the one output that teaches the others; -1: all teach all"},
-    "hard": {"type": "component", "role": "tenon.loss/1", "default": "trainer.cross_entropy", "description": "the loss of each output against the labels, of share 1 - alpha"},
+    "hard": {"type": "component", "role": "tenon.loss/1", "description": "the loss of each output against the labels, of share 1 - alpha; default: trainer.cross_entropy over the same axis"},
     "axis": {"type": "integer", "default": 1, "description": "where the classes are"},
     )" TENON_ALPHA_OPTION("0.5") "}}")

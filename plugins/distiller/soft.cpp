@@ -34,9 +34,14 @@ Value Precise::widened(Value x, Value other) {
 }
 
 SoftPlan SoftPlan::read(const Options& options) {
-  return {options.number("temperature"),  options.number("alpha"),
-          options.integer("axis"),        static_cast<uint64_t>(options.integer("prediction")),
-          options.text("teacher_output"), options.flag("cached")};
+  SoftPlan out{.temperature = options.number("temperature"),
+               .alpha = options.number("alpha"),
+               .axis = options.integer("axis"),
+               .teacher_output = options.text("teacher_output"),
+               .cached = options.flag("cached")};
+  if (options.has("prediction"))
+    out.prediction = static_cast<uint64_t>(options.integer("prediction"));
+  return out;
 }
 
 Result<Value> soft_loss(EditView edit, Value student, Value teacher, const SoftPlan& plan) {
@@ -58,9 +63,14 @@ Result<Value> soft_loss(EditView edit, Value student, Value teacher, const SoftP
 Result<Value> hard_loss(const Component& loss,
                         EditView edit,
                         const Objective& objective,
-                        uint64_t n_targets) {
+                        uint64_t n_targets,
+                        std::optional<uint64_t> prediction) {
   tn_objective given = *objective.raw;
   given.n_targets = n_targets;
+  if (prediction) {
+    given.n_predictions = 1;
+    given.predictions += *prediction;
+  }
   tn_value_id out = 0;
   Status built(loss.table<tn_loss>()->build(loss.self(), edit.raw, &given, &out));
   if (!built.ok()) return std::move(built).in(cat("option hard: ", loss.id()));
@@ -89,18 +99,19 @@ Result<Value> mixed_loss(const Component& hard,
                          const SoftPlan& plan) {
   uint64_t n_labels = objective.targets.size() - (plan.cached ? 1 : 0);
   TN_CHECK(check_labels(hard, n_labels));
-  if (plan.prediction >= objective.predictions.size())
+  const uint64_t prediction = plan.prediction.value_or(0);
+  if (prediction >= objective.predictions.size())
     return invalid(cat("option prediction: expected a number below ", objective.predictions.size(),
-                       ", got ", plan.prediction));
+                       ", got ", prediction));
   Precise b(edit);
   Value soft, labelled;
   if (teacher) {
-    Value student = scores_of(objective.predictions[plan.prediction]);
+    Value student = scores_of(objective.predictions[prediction]);
     TN_TRY(made, soft_loss(edit, student, teacher, plan));
     soft = made;
   }
   if (hard) {
-    TN_TRY(made, hard_loss(hard, edit, objective, n_labels));
+    TN_TRY(made, hard_loss(hard, edit, objective, n_labels, plan.prediction));
     labelled = made;
   }
   Value loss = mix(b, soft, labelled, plan.alpha);
@@ -110,6 +121,12 @@ Result<Value> mixed_loss(const Component& hard,
 
 Result<Component> hard_option(tn_ctx* ctx, const Options& options, const SoftPlan& plan) {
   if (plan.alpha == 1) return Component();
+  if (!options.has("hard")) {
+    Result<Component> made = Component::create(ctx, "tenon.loss/1", "trainer.cross_entropy",
+                                               cat("{\"axis\": ", plan.axis, "}"));
+    if (!made.ok()) return std::move(made).status().in("option hard");
+    return made;
+  }
   return component_option(ctx, options, "hard", "tenon.loss/1");
 }
 

@@ -4,6 +4,8 @@
 // Dean, "Distilling the knowledge in a neural network", 2015, section 2), mixed with the loss
 // against the labels.
 
+#include <optional>
+
 #include "tenon/sdk/build.hpp"
 #include "tenon/sdk/component.hpp"
 #include "tenon/sdk/setting.hpp"
@@ -32,9 +34,9 @@ class Precise : public Builder {
 
 struct SoftPlan {
   double temperature = 4;
-  double alpha = 0.7;  // of the soft part; 1 - alpha of the hard one
-  int64_t axis = 1;    // of the classes
-  uint64_t prediction = 0;
+  double alpha = 0.7;                       // of the soft part; 1 - alpha of the hard one
+  int64_t axis = 1;                         // of the classes
+  std::optional<uint64_t> prediction = {};  // nothing: the first, and all for the hard part
   std::string teacher_output;
   bool cached = false;  // the last target is the teacher's answer
   static SoftPlan read(const Options& options);
@@ -44,11 +46,13 @@ struct SoftPlan {
 // and averaged over everything else.
 Result<Value> soft_loss(EditView edit, Value student, Value teacher, const SoftPlan& plan);
 
-// The loss against the labels, by anyone's component; targets: those that are labels.
+// The loss against the labels, by anyone's component; targets: those that are labels. prediction:
+// the output that it sees alone; nothing: all.
 Result<Value> hard_loss(const Component& loss,
                         EditView edit,
                         const Objective& objective,
-                        uint64_t n_targets);
+                        uint64_t n_targets,
+                        std::optional<uint64_t> prediction);
 
 // An error where the loss has a hard part and no labels are given.
 Status check_labels(const Component& hard, uint64_t n_labels);
@@ -62,7 +66,8 @@ Result<Value> mixed_loss(const Component& hard,
                          Value teacher,
                          const SoftPlan& plan);
 
-// The option "hard", made only when it is needed.
+// The option "hard", made only when it is needed; where it is absent cross entropy over the plan's
+// axis.
 Result<Component> hard_option(tn_ctx* ctx, const Options& options, const SoftPlan& plan);
 
 }  // namespace tenon::distiller

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of a loss's Hessian and a direction, batch by batch: the gradients' derivative along it
 // (Pearlmutter 1994), which the passes "autodiff.grad" and "autodiff.jvp" make.
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "tenon/role/pass.h"
@@ -12,12 +14,22 @@
 namespace tenon::pruner {
 namespace {
 
+// Those that the graph still has: on the others no gradient depends, so that their part of the
+// Hessian is zero, as of layers that the first output does not read.
+std::vector<Value> read_by(Graph graph, const std::vector<Value>& constants) {
+  std::vector<Value> out;
+  for (Value v : constants)
+    if (graph.find(v.name())) out.push_back(v);
+  return out;
+}
+
 // Behind the gradients, as further outputs, their derivatives; the tangents of these constants are
 // the last inputs.
 Status derive_again(tn_ctx* ctx,
                     tn_graph* graph,
                     const std::vector<Value>& constants,
                     const Cancel& cancel) {
+  if (constants.empty()) return {};
   nlohmann::json wrt = nlohmann::json::array(), outputs = nlohmann::json::array();
   for (Value v : constants) {
     wrt.push_back(v.name());
@@ -27,31 +39,40 @@ Status derive_again(tn_ctx* ctx,
   return run_pass(ctx, graph, "autodiff.jvp", options.dump(), cancel.raw());
 }
 
-// Gives each tangent its direction: these tensors, or, where there are none, the constants
-// themselves; with those the outputs become g - H w / 2. Only one output for each constant stays.
+// Gives each tangent, of `derived`, its direction: these tensors, one for each constant, or, where
+// there are none, the constants themselves; with those the outputs become g - H w / 2. Only one
+// output for each constant stays.
 Status direct(tn_graph* graph,
               const std::vector<Value>& constants,
+              const std::vector<Value>& derived,
               const std::vector<Tensor>& directions) {
   TN_TRY(edit, Edit::begin(graph));
-  const size_t n = constants.size();
-  const size_t first_input = edit.graph().inputs().size() - n;
-  for (size_t i = n; i-- > 0;) {
+  const size_t n = constants.size(), n_derived = derived.size();
+  const size_t first_input = edit.graph().inputs().size() - n_derived;
+  auto place = [](const std::vector<Value>& values, Value value) {
+    return static_cast<size_t>(std::ranges::find(values, value) - values.begin());
+  };
+  for (size_t i = n_derived; i-- > 0;) {
     Value tangent = edit.graph().inputs()[first_input + i];
-    Value direction = edit.value(constants[i].id);
+    Value direction = edit.value(derived[i].id);
     if (!directions.empty()) {
-      TN_TRY(made, edit.constant(directions[i], cat("pruner/direction", i)));
+      TN_TRY(made,
+             edit.constant(directions[place(constants, derived[i])], cat("pruner/direction", i)));
       direction = made;
     }
     TN_CHECK(edit.replace(tangent, direction));
     TN_CHECK(services.edit->remove_input(edit.raw, first_input + i));
   }
   std::vector<Value> outputs = edit.graph().outputs();
-  const size_t first = outputs.size() - 2 * n;
+  const size_t first = outputs.size() - n - n_derived;
   for (size_t i = outputs.size(); i-- > 0;)
     TN_CHECK(services.edit->remove_output(edit.raw, i));
   Builder b(edit);
   for (size_t i = 0; i < n; ++i) {
-    Value gradient = outputs[first + i], curved = outputs[first + n + i];
+    const size_t at = place(derived, constants[i]);
+    Value gradient = outputs[first + i];
+    Value curved =
+        at < n_derived ? outputs[first + n + at] : b.mul(gradient, b.number(0, gradient.dtype()));
     if (directions.empty())
       curved = b.sub(gradient, b.mul(curved, b.number(0.5, gradient.dtype())));
     TN_CHECK(b.status());
@@ -105,8 +126,9 @@ Result<BatchValues> BatchValues::curvature(tn_ctx* ctx,
   OwnedGraph clone = std::move(lossy);
   out.rules_ = BatchRules::of(clone.view());
   TN_CHECK(differentiate(ctx, clone.get(), constants, cancel).in("gradients"));
-  TN_CHECK(derive_again(ctx, clone.get(), constants, cancel).in("second derivatives"));
-  TN_CHECK(direct(clone.get(), constants, directions));
+  const std::vector<Value> derived = read_by(clone.view(), constants);
+  TN_CHECK(derive_again(ctx, clone.get(), derived, cancel).in("second derivatives"));
+  TN_CHECK(direct(clone.get(), constants, derived, directions));
   TN_CHECK(out.compile(ctx, clone.get(), constants));
   return Result<BatchValues>(std::move(out));
 }

@@ -102,18 +102,19 @@ class Depth {
         return invalid(cat(value.name(), ": expected float32 for the influence of blocks, got ",
                            dtype_name(value.dtype())));
     TN_TRY(seen, BatchValues::activations(ctx_, graph, values, plan_));
-    int64_t samples = 0;
+    std::vector<int64_t> samples(blocks.size());  // of each block: windows of an image are more
     for (uint64_t b = 0; b < seen.batches(); ++b) {
       TN_CHECK(cancel.check());
       TN_CHECK(seen.load(b, cancel));
-      for (size_t i = 0; i < blocks.size(); ++i)
+      for (size_t i = 0; i < blocks.size(); ++i) {
+        const DLTensor around = seen.of(blocks[i].around)->dl();
         out[i] += changes(*seen.of(blocks[i].around), *seen.of(blocks[i].result));
-      DLTensor first = seen.of(blocks[0].around)->dl();
-      samples += first.ndim > 0 ? first.shape[0] : 1;
+        samples[i] += around.ndim > 0 ? around.shape[0] : 1;
+      }
     }
-    for (double& one : out) {
-      one /= static_cast<double>(std::max<int64_t>(samples, 1));
-      if (std::isnan(one))
+    for (size_t i = 0; i < out.size(); ++i) {
+      out[i] /= static_cast<double>(std::max<int64_t>(samples[i], 1));
+      if (std::isnan(out[i]))
         return invalid("the influence of a block is NaN: the model's values are");
     }
     return out;

@@ -2,6 +2,7 @@
 #include "masks.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -47,8 +48,10 @@ Mask keep_n_of_m(const std::vector<double>& scores,
         std::iota(order.begin(), order.end(), size_t{0});
         std::stable_sort(order.begin(), order.end(),
                          [&](size_t a, size_t b) { return scores[at(a)] > scores[at(b)]; });
-        for (int64_t k = 0; k < n; ++k)
-          mask[at(order[static_cast<size_t>(k)])] = 1;
+        for (int64_t k = 0; k < n; ++k) {
+          const size_t best = at(order[static_cast<size_t>(k)]);
+          mask[best] = !std::isinf(scores[best]) || scores[best] > 0;
+        }
       }
     }
   }

@@ -17,7 +17,8 @@ namespace tenon::pruner {
 
 using Mask = std::vector<uint8_t>;  // one per element: 1 stays, 0 goes
 
-// Of `count` elements along `axis`, in groups of m neighbours, the n of highest score stay.
+// Along `axis`, in groups of m neighbours, the n of highest score stay; an element with a score of
+// minus infinity goes in any case.
 Mask keep_n_of_m(const std::vector<double>& scores,
                  const std::vector<int64_t>& shape,
                  size_t axis,

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tenon/role/op.h"
+
 #include "rules.hpp"
 
 namespace tenon::pruner {
@@ -152,6 +154,23 @@ Status Removal::remove(EditView edit) const {
   return {};
 }
 
+namespace {
+
+// Whether all that reads a constant divides by it: masked entries are 0 over it already, and zeros
+// in it would make them NaN.
+bool only_divides(Value constant) {
+  for (uint64_t i = 0; i < constant.consumer_count(); ++i) {
+    uint64_t input = 0;
+    const tn_op* row = constant.consumer(i, &input).row();
+    std::string expression(row && (row->traits & TN_OP_POINTWISE) ? view(row->expr) : "");
+    std::erase(expression, ' ');
+    if (expression != "x/y" || input != 1) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 // An entry goes with any of its axes, as it does when they are cut.
 Status Removal::mask(EditView edit) const {
   Kept left = [this](Value value, size_t axis) { return kept(value, axis); };
@@ -159,6 +178,7 @@ Status Removal::mask(EditView edit) const {
   for (Node node : edit.graph().nodes())
     TN_CHECK(pruner::mask(edit, node, left));
   for (Value constant : constants) {
+    if (only_divides(constant)) continue;
     std::vector<const std::vector<int64_t>*> axes;
     for (size_t axis = 0; axis < constant.type().rank(); ++axis)
       axes.push_back(kept(constant, axis));

@@ -87,7 +87,7 @@ class Structured {
     report["prunable_macs"] = report_prunable(raw, groups);
     log_barriers(ctx_, groups);
     if (is_dry_) {
-      TN_TRY(would, without(raw, removal));
+      TN_TRY(would, without(raw, removal, masks_));
       report["dry_run"] = true;
       report.update(report_costs(before, cost_of(would.get())));
       return sink.write(report.dump());
@@ -121,11 +121,11 @@ class Structured {
     return out;
   }
 
-  // A copy of the model from which these channels are removed.
-  static Result<OwnedGraph> without(const tn_graph* raw, const Removal& removal) {
+  // A copy of the model in which these channels are masked, or from which they are removed.
+  static Result<OwnedGraph> without(const tn_graph* raw, const Removal& removal, bool masks) {
     TN_TRY(out, OwnedGraph::copy_of(raw));
     TN_TRY(edit, Edit::begin(out.get()));
-    TN_CHECK(removal.remove(edit));
+    TN_CHECK(masks ? removal.mask(edit) : removal.remove(edit));
     TN_CHECK(edit.commit());
     return std::move(out);
   }
@@ -145,7 +145,7 @@ class Structured {
       auto gone = select(*candidates);
       double left = 0;
       if (gone.ok()) {
-        TN_TRY(would, without(raw, removal_of(groups, chosen, *gone)));
+        TN_TRY(would, without(raw, removal_of(groups, chosen, *gone), false));
         TN_TRY(share, target_.left(ctx_, raw, would.get(), cancel));
         left = share;
         nearest = std::min(nearest, left);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tenon/sdk/multiplied.hpp"
+
 namespace tenon::recovery {
 namespace {
 
@@ -79,7 +81,7 @@ bool has_weight(Node node) {
   const tn_op_columns* columns = node.columns();
   if (!columns || columns->n_products == 0) return false;
   Value weight = node.input(static_cast<uint64_t>(columns->products[0].weight));
-  return weight && weight.is_constant();
+  return weight && (weight.is_constant() || is_computed_of_constants(weight));
 }
 
 Result<Layer> read_layer(Node node) {
@@ -94,6 +96,7 @@ Result<Layer> read_layer(Node node) {
   layer.act = static_cast<uint64_t>(product.act);
   layer.weight = static_cast<uint64_t>(product.weight);
   Value weight = node.input(layer.weight);
+  if (is_computed_of_constants(weight)) return unsupported(kComputedWeight);
   if (weight.dtype() != TN_F32)
     return unsupported(cat("its weight is ", dtype_name(weight.dtype()), ": expected float32"));
   if (weight.consumer_count() != 1)

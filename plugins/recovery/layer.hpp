@@ -38,7 +38,7 @@ struct Layer {
   std::vector<size_t> positions() const;
 };
 
-// Whether it multiplies with a constant.
+// Whether it multiplies with a constant, or with what is computed from constants.
 bool has_weight(Node node);
 // An error says why it cannot be refitted.
 Result<Layer> read_layer(Node node);

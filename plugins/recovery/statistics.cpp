@@ -5,6 +5,7 @@
 // training, so that every layer reads what corrected ones before it make, and those of all batches
 // are averaged.
 #include <algorithm>
+#include <cmath>
 
 #include "tenon/sdk/evaluation.hpp"
 #include "tenon/sdk/pattern.hpp"
@@ -43,6 +44,8 @@ class Statistics {
               "no BatchNormalization with statistics of its own is left: estimate them before "
               "they are folded into weights"};
     TN_CHECK(collect(raw, &norms, cancel));
+    for (const Norm& norm : norms)
+      TN_CHECK(check_finite(norm));
     TN_TRY(edit, Edit::begin(raw));
     ordered_json rows = ordered_json::array();
     for (const Norm& norm : norms) {
@@ -110,6 +113,15 @@ class Statistics {
       }
       return {};
     });
+  }
+
+  static Status check_finite(const Norm& norm) {
+    for (const std::vector<double>& numbers : {norm.mean, norm.variance})
+      for (double one : numbers)
+        if (!std::isfinite(one))
+          return invalid(cat("option data: node ", norm.name,
+                             " reads numbers that are not finite, which have no mean"));
+    return {};
   }
 
   // Puts the numbers in the constant's position; by how much the furthest moved.

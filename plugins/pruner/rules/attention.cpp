@@ -62,13 +62,16 @@ class Coupling {
       }
     }
   }
-  // [.., heads or 1, queries, keys]
+  // [.., heads or 1, queries, keys], of which whole heads may go.
   void join_mask(int64_t n_heads) {
     Value mask = stated_.input("mask");
-    size_t rank = mask ? couplings_.rank(mask) : 0;
-    if (rank < 3) return;
-    int slot = couplings_.slot(mask, rank - 3);
-    if (slot != kNoSlot && couplings_.size(slot) == 1) return;
+    if (!mask) return;
+    const size_t rank = couplings_.rank(mask);
+    const int slot = rank < 3 ? kNoSlot : couplings_.slot(mask, rank - 3);
+    if (rank < 3 || (slot != kNoSlot && couplings_.size(slot) == 1)) {
+      couplings_.protect_all(mask, cat(node_text(node_), " mixes its entries"));
+      return;
+    }
     uint64_t at = 0;
     while (!(node_.input(at) == mask))
       ++at;

@@ -28,15 +28,20 @@ Key key_of(const Factor& factor) {
 
 std::map<Key, Label> labels_of(const Signature& signature, Couplings& couplings) {
   std::map<Key, Label> out;
+  std::map<Key, std::pair<bool, uint64_t>> latest;  // operand; places of one follow each other
   for (const Place& place : signature.places()) {
     const Factor* pivot = signature.pivot(place);
+    const std::pair operand{place.is_input, place.index};
     for (const Factor& factor : place.factors) {
       if (factor.label == TN_AXES_NO_LABEL) continue;
       auto [at, fresh] = out.try_emplace(key_of(factor));
       Label& label = at->second;
       int64_t size = signature.size_of(factor);
       if (fresh && size >= 0 && size <= Couplings::kLargest) label.slot = couplings.local(size);
-      ++label.operands;
+      // Both axes of a square matrix are of one operand.
+      const auto [before, is_first] = latest.try_emplace(key_of(factor), operand);
+      if (is_first || before->second != operand) ++label.operands;
+      before->second = operand;
       label.in_output |= !place.is_input;
       label.mixed |= (factor.flags & TN_AXES_TERM_REDUCED) != 0;
       label.resized |= (factor.flags & TN_AXES_TERM_PRIMED) != 0;

@@ -197,3 +197,33 @@ def test_mutual_wants_more_than_one_network(tmp_path):
         loss_value(student, tenon.loss.mutual(alpha=1), held(0, N, WIDE), tmp_path)
     with pytest.raises(tenon.TenonError, match="option leader: expected -1 or an output below 2"):
         loss_value(two_heads(), tenon.loss.mutual(alpha=1, leader=2), held(0, N, WIDE), tmp_path)
+
+
+def cross_entropy(z: np.ndarray, label: np.ndarray) -> float:
+    return -np.log(softmax(z)[np.arange(len(label)), label]).mean()
+
+
+def test_labels_are_over_the_axis_of_the_classes(tmp_path):
+    """As many places as classes: the other axis would fit as well."""
+    graph = tenon.Graph()
+    x = graph.add_input("x", "float32", ["N", CLASSES, WIDE])
+    w = held(3, WIDE, CLASSES)
+    y = graph.add_node("MatMul", [x, graph.add_constant(w, "w")], name="y")
+    graph.add_output("y", y)
+    student = graph.build()
+    x, label = held(0, N, CLASSES, WIDE), np.arange(N * CLASSES).reshape(N, CLASSES) % CLASSES
+    loss = tenon.loss.Loss("distiller.response", teacher=student, axis=-1, alpha=0.25)
+    wanted = 0.75 * cross_entropy((x @ w).reshape(-1, CLASSES), label.ravel())
+    assert loss_value(student, loss, x, tmp_path, label) == pytest.approx(wanted, rel=1e-5)
+
+
+def test_labels_are_of_the_output_that_is_compared(tmp_path):
+    x, label = held(0, N, WIDE), np.arange(N) % CLASSES
+    student = two_heads()
+    for prediction in (0, 1):
+        loss = tenon.loss.Loss(
+            "distiller.response", teacher=student, prediction=prediction,
+            teacher_output=f"y{prediction}", alpha=0.25,
+        )  # fmt: skip
+        wanted = 0.75 * cross_entropy(x @ held(10 + prediction, WIDE, CLASSES), label)
+        assert loss_value(student, loss, x, tmp_path, label) == pytest.approx(wanted, rel=1e-5)

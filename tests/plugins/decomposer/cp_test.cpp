@@ -51,6 +51,26 @@ TEST_F(Cp, FindsTheRankFromTheUnfoldings) {
   EXPECT_EQ(found["rank"], 3);
 }
 
+TEST_F(Cp, RanksByErrorAreWithinIt) {
+  build_conv({16, 12, 3, 3}, planted_cp(16, 12, 20), {1, 12, 6, 6});
+  const json options{{"rank", "error"}, {"max_ratio", 9}, {"allow_slower", true}};
+  for (double error : {0.3, 0.15}) {
+    json asked = options;
+    asked["error"] = error;
+    ASSERT_EQ(apply("decomposer.cp", asked), "");
+    EXPECT_LE(row("decomposed", "conv")["error"].get<double>(), error);
+  }
+}
+
+TEST_F(Cp, AnErrorThatNoRankMeetsLeavesTheLayer) {
+  build_conv({16, 12, 3, 3}, random(16 * 12 * 9, 4), {1, 12, 6, 6});
+
+  ASSERT_EQ(apply("decomposer.cp", {{"rank", "error"}, {"max_ratio", 9}}), "");
+
+  EXPECT_THAT(why_left("conv"),
+              HasSubstr("no rank that saves weights has an error of 0.1 at most"));
+}
+
 TEST_F(Cp, LeavesWhatItCannotDo) {
   build_conv({8, 8, 3}, random(8 * 8 * 3, 1), {1, 8, 9});
   ASSERT_EQ(apply("decomposer.cp", json::object()), "");

@@ -56,7 +56,9 @@ class DecomposerTest : public PassTest {
     if (a.size() != b.size() || a.empty()) return 1e9;
     double most = 0, largest = 0;
     for (size_t i = 0; i < a.size(); ++i) {
-      most = std::max(most, std::abs(double{a[i]} - double{b[i]}));
+      const double off = std::abs(double{a[i]} - double{b[i]});
+      if (std::isnan(off)) return 1e9;
+      most = std::max(most, off);
       largest = std::max(largest, std::abs(double{a[i]}));
     }
     return most / largest;

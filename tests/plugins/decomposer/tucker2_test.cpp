@@ -119,6 +119,27 @@ TEST_F(Tucker2, CountsWorkWhereSizesAreOpen) {
   EXPECT_LE(difference({2, 16, 6, 5}), 1e-5);
 }
 
+TEST_F(Tucker2, CountsATransposedConvolutionByWhatItReads) {
+  for (int64_t size : {9, -1}) {
+    const int64_t stride = size < 0 ? 2 : 1;
+    build([&](EditView edit) {
+      Value x = input(edit, "x", {1, 8, size, size});
+      Value y = node(edit, "ConvTranspose", {x, weight(edit, "w", {8, 6, 3, 3}, 1)}, "up",
+                     {{"strides", std::vector<int64_t>{stride, stride}}});
+      ASSERT_EQ(text_of(edit.output("y", y)), "");
+    });
+
+    ASSERT_EQ(apply("decomposer.tucker2", {{"rank_in", 2}, {"rank_out", 3}, {"max_ratio", 9}}), "");
+
+    const double read = size < 0 ? 1 : 9 * 9, made = size < 0 ? 2 * 2 : 11 * 11;
+    json up = row("decomposed", "up");
+    EXPECT_EQ(up["flops"]["before"], 2 * 8 * 6 * 9 * read);
+    EXPECT_EQ(up["flops"]["after"], 2 * (8 * 2 * read + 2 * 3 * 9 * read + 3 * 6 * made));
+    model_ = {};
+    SetUp();
+  }
+}
+
 TEST_F(Tucker2, LeavesGroupsPointsAndProducts) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {1, 8, 6, 6});

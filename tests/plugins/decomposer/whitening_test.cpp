@@ -61,6 +61,34 @@ TEST_F(DataAware, LosesLessAtTheSameRankAndSaysHowMuch) {
   EXPECT_LT(output_error(uneven(200, 8)), 0.7 * plain);
 }
 
+TEST_F(DataAware, WeightsInFloat64AreWhitenedAsWell) {
+  build([&](EditView edit) {
+    auto x = edit.input("x", Type(TN_F64, {-1, kIn}));
+    Floats rounded = random(kIn * kOut, 1);
+    auto w = edit.constant<double>(TN_F64, {kIn, kOut},
+                                   std::vector<double>(rounded.begin(), rounded.end()), "w");
+    ASSERT_EQ(text_of(edit.output("y", node(edit, "MatMul", {*x, *w}, "fc"))), "");
+  });
+  json options{{"rank", 6}, {"max_ratio", 2}};
+  ASSERT_EQ(apply("decomposer.svd", options), "");
+  const double plain = row("decomposed", "fc")["error"];
+
+  options["data"] = data_of_numbers("x", {kSamples, kIn}, uneven(kSamples, 3));
+  ASSERT_EQ(apply("decomposer.svd", options), "");
+
+  EXPECT_LT(row("decomposed", "fc")["error"].get<double>(), 0.6 * plain);
+}
+
+TEST_F(DataAware, NumbersThatAreNotFiniteAreRefused) {
+  build_product();
+  Floats x = uneven(kSamples, 3);
+  x[5] = NAN;
+
+  EXPECT_THAT(
+      apply("decomposer.svd", {{"rank", 6}, {"data", data_of_numbers("x", {kSamples, kIn}, x)}}),
+      HasSubstr("option data: the layers that read x get numbers that are not finite"));
+}
+
 TEST_F(DataAware, AConvolutionIsWhitenedAlongItsChannels) {
   Floats w = random(16 * 12 * 9, 5);
   build_conv({16, 12, 3, 3}, w, {-1, 12, 6, 6}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});

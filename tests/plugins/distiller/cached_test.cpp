@@ -71,6 +71,19 @@ TEST_F(Cached, KeepsScoresAndNotProbabilities) {
   EXPECT_THAT(out.numbers<float>(1), ElementsAre(6, 8));
 }
 
+TEST_F(Cached, RefusesAnswersThatAreNotOneForEachSample) {
+  teacher_ = parse(R"(graph {
+  input %x: f32[N,2]
+  constant %shape: i64[1] = [-1]
+  %all: f32[M] = Reshape(%x, %shape) @all
+  output all = %all
+}
+)");
+  EXPECT_THAT(text_of(cached({{"batch", 2}}).status()),
+              HasSubstr("the teacher's output all: expected the 2 samples of the batch on axis 0, "
+                        "got 4 entries"));
+}
+
 TEST_F(Cached, RefusesASampleThatIsNotThere) {
   auto made = cached(json::object());
   ASSERT_TRUE(made.ok()) << text_of(made.status());

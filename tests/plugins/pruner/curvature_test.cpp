@@ -153,6 +153,22 @@ TEST_F(Curvature, GraspSaysWhatTheFlowOfGradientsLoses) {
   }
 }
 
+TEST_F(Curvature, LayersThatTheFirstOutputDoesNotReadScoreNothing) {
+  const Numbers second = scores_of("taylor2"), flow = scores_of("grasp");
+  auto edit = Edit::begin(model_.get());
+  ASSERT_TRUE(edit.ok());
+  Value h = node(*edit, "MatMul",
+                 {edit->graph().inputs()[0], weight(*edit, "w3", {kIn, kUnits}, 5)}, "fc3");
+  Value z = node(*edit, "MatMul", {h, weight(*edit, "w4", {kUnits, 1}, 6)}, "fc4");
+  ASSERT_EQ(text_of(edit->output("z", z)), "");
+  ASSERT_EQ(text_of(edit->commit()), "");
+
+  expect_scores("taylor2", second);
+  EXPECT_EQ(group("fc3")["scores"], json(Numbers(kUnits)));
+  expect_scores("grasp", flow);
+  EXPECT_EQ(group("fc3")["scores"], json(Numbers(kUnits)));
+}
+
 TEST_F(Curvature, SingleWeightsGoByTheirOwnScores) {
   json options{{"importance", "grasp"}, {"loss", "mse"},   {"label", "t"},
                {"sparsity", 0.25},      {"batch", kBatch}, {"data", data_set()}};

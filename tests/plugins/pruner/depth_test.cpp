@@ -63,6 +63,34 @@ TEST_F(Depth, TheBlockThatChangesLeastGoesFirst) {
   }
 }
 
+TEST_F(Depth, AveragesOverTheEntriesThatEachBlockSees) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {-1, 2, 3});
+    auto block = [&](Value in, const std::string& name) {
+      Value made = node(edit, "MatMul", {in, weight(edit, name + ".w", {3, 3}, 4, 1)}, name + ".p");
+      return node(edit, "Add", {in, made}, name);
+    };
+    Value a = block(x, "samples");
+    Value tokens = node(edit, "Reshape", {a, *edit.ints({-1, 3})}, "tokens");
+    Value y = node(edit, "Reshape", {block(tokens, "each"), *edit.ints({-1, 2, 3})}, "y");
+    ASSERT_EQ(text_of(edit.output("out", y)), "");
+  });
+  // Both tokens of a sample are the same: what a block does to the sample it does to each of them.
+  Floats x;
+  for (float one : random(8, 3))
+    x.insert(x.end(), {one, 1, 2, one, 1, 2});
+  json options{{"data", data_of_numbers("x", {8, 2, 3}, x)}, {"dry_run", true}};
+  options["skip"] = {"samples*"};
+
+  ASSERT_EQ(apply("pruner.depth", options), "");
+  const double alone = report_["blocks"][0]["influence"];
+  options.erase("skip");
+  ASSERT_EQ(apply("pruner.depth", options), "");
+
+  EXPECT_NEAR(report_["blocks"][1]["influence"].get<double>(), alone, 1e-9);
+  EXPECT_LE(alone, 2);
+}
+
 TEST_F(Depth, WithoutAnyBlockTheValueGoesAround) {
   build_blocks();
 

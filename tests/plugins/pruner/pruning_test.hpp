@@ -13,8 +13,11 @@ class PruningTest : public PassTest {
   static double largest_difference(const Floats& a, const Floats& b) {
     if (a.size() != b.size() || a.empty()) return INFINITY;
     double worst = 0;
-    for (size_t i = 0; i < a.size(); ++i)
-      worst = std::max(worst, std::abs(double{a[i]} - b[i]));
+    for (size_t i = 0; i < a.size(); ++i) {
+      const double off = std::abs(double{a[i]} - b[i]);
+      if (std::isnan(off)) return INFINITY;
+      worst = std::max(worst, off);
+    }
     return worst;
   }
   static double largest(const Floats& a) {

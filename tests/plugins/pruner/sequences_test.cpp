@@ -154,6 +154,29 @@ TEST_F(Sequences, HeadsOfANodeWithFourAxesGoWithTheirMask) {
   EXPECT_EQ(shape_of_value("mask"), (Ints{3, 5, 5}));
 }
 
+TEST_F(Sequences, QueriesAndKeysOfAMaskThatLayersMakeStay) {
+  for (const std::vector<int64_t>& shape : {Ints{5, 8}, Ints{1, 1, 5, 8}}) {
+    model_ = {};
+    SetUp();
+    build([&](EditView edit) {
+      Value x = input(edit, "x", {-1, 5, 8});
+      auto part = [&](const char* name) {
+        return turn(edit,
+                    reshape(edit, product(edit, x, name, 8, 24), {-1, 5, 6, 4}, cat(name, ".r")),
+                    {0, 2, 1, 3}, cat(name, ".t"));
+      };
+      Value places = node(edit, "Relu", {weight(edit, "places", shape, 9)}, "seen");
+      Value mask = product(edit, places, "bias", 8, 5);
+      Value y = node(edit, "Attention", {part("q"), part("k"), part("v"), mask}, "attention");
+      join_heads(edit, y, 5, 24);
+    });
+
+    expect_pruned_equals_masked({2, 5, 8});
+
+    EXPECT_EQ(barrier("bias.matmul"), "attention (Attention) mixes its entries");
+  }
+}
+
 struct Cell {
   const char* type;
   int64_t gates;

@@ -67,6 +67,10 @@ TEST_F(PruningTarget, ADryRunReportsAndChangesNothing) {
   ASSERT_EQ(apply("pruner.structured", {{"ratio", 0.5}}), "");
   EXPECT_EQ(report_["macs"]["ratio"], would);
 
+  ASSERT_EQ(apply("pruner.structured", {{"apply", "mask"}, {"dry_run", true}}), "");
+  EXPECT_EQ(report_["parameters"]["ratio"], 1);
+  EXPECT_LT(report_["nonzero"]["ratio"], 0.9);
+
   ASSERT_EQ(apply("pruner.unstructured", {{"sparsity", 0.5}, {"dry_run", true}}), "");
   EXPECT_LT(report_["nonzero"]["ratio"], 0.6);
   Tensor w = result_.view().find("b.w").constant();

@@ -76,6 +76,19 @@ TEST_F(Unstructured, TwoOfFourStayAlongTheInputAxis) {
   EXPECT_EQ(report_["skipped"][0]["why"], "its input axis of 2 does not divide into groups of 4");
 }
 
+TEST_F(Unstructured, APatternBringsNoPrunedWeightBack) {
+  build_two();
+  ASSERT_EQ(apply("pruner.unstructured", {{"sparsity", 0.75}, {"only", "first"}}), "");
+  std::swap(model_, result_);
+
+  ASSERT_EQ(apply("pruner.unstructured", {{"pattern", "2:4"}, {"apply", "nodes"}}), "");
+
+  EXPECT_EQ(report_["weights"][0]["zeros"], 6);
+  EXPECT_EQ(report_["nonzero"]["before"], report_["nonzero"]["after"]);
+  Tensor mask = result_.view().find("a_mask").constant();
+  EXPECT_EQ(std::count(mask.data<uint8_t>(), mask.data<uint8_t>() + 8, 1), 2);
+}
+
 TEST_F(Unstructured, WhatIsSkippedKeepsItsMask) {
   build_two();
   ASSERT_EQ(apply("pruner.unstructured", {{"sparsity", 0.5}, {"apply", "nodes"}}), "");
@@ -216,6 +229,8 @@ TEST_F(Unstructured, BadOptionsSayWhatWasExpected) {
                 HasSubstr("option block: expected the channels that are made and read"));
   EXPECT_THAT(apply("pruner.unstructured", {{"block", "4x1"}, {"pattern", "2:4"}}),
               HasSubstr("option block: expected none beside option pattern"));
+  EXPECT_THAT(apply("pruner.unstructured", {{"schedule", "cubic"}, {"pattern", "2:4"}}),
+              HasSubstr("option schedule: expected"));
   EXPECT_THAT(apply("pruner.unstructured", {{"schedule", "cubic"}, {"step", 3}, {"steps", 2}}),
               HasSubstr("option step: expected at most steps (2), got 3"));
   EXPECT_THAT(apply("pruner.unstructured", {{"skip", {"*"}}}),

@@ -150,6 +150,21 @@ TEST_F(Refit, WhatItCannotFitIsLeftWithTheReason) {
   EXPECT_EQ(row("left", "fc")["why"], "in the skip list (fc)");
 }
 
+TEST_F(Refit, AWeightBehindAMaskIsLeftWithTheReason) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {-1, 6});
+    Value y = node(edit, "MatMul", {x, weight(edit, "w", {6, 8}, 1)}, "fc");
+    ASSERT_EQ(text_of(edit.output("y", y)), "");
+  });
+  ASSERT_EQ(apply("pruner.unstructured", {{"apply", "nodes"}}), "");
+  std::swap(model_, result_);
+
+  ASSERT_EQ(apply("recovery.refit", {{"data", data("x", {6}, 32, 7)}}), "");
+
+  EXPECT_EQ(row("left", "fc")["why"],
+            "its weight is computed from constants: apply fusion.default first");
+}
+
 // Half of the weights are zero: they stay so, the others make up for some of them.
 TEST_F(Refit, ZerosOfSingleWeightsStay) {
   build([&](EditView edit) {

@@ -78,6 +78,14 @@ TEST_F(Statistics, OfSeveralBatchesAreAveraged) {
   EXPECT_NEAR(numbers("norm1.mean")[0], mean, 1e-5);
 }
 
+TEST_F(Statistics, NumbersThatAreNotFiniteAreRefused) {
+  Floats x = random(24, 3);
+  x[7] = NAN;
+
+  EXPECT_THAT(apply("recovery.statistics", {{"data", data_of_numbers("x", {6, 2, 1, 2}, x)}}),
+              HasSubstr("option data: node norm1 reads numbers that are not finite"));
+}
+
 TEST_F(Statistics, WithoutNormalizationThereIsNothingToEstimate) {
   std::string samples = data("x", {2, 1, 2}, 6, 3);
 
