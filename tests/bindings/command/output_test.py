@@ -78,7 +78,7 @@ def test_where_nothing_is_printed_nothing_is_lost(tmp_path: Path) -> None:
 
 SLOW = """
   local tn = require "tenon"
-  local model = tn.jit(function(a) return a + 1 end):trace(tn.zeros { 2, 3 })
+  local model = tn.jit(function(a) return a + 1 end):trace(tn.zeros { 512, 1024 })
   tn.bench(model, { rounds = 1000000, threads = 1 })"""
 
 
