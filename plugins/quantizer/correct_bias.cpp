@@ -5,7 +5,9 @@
 // measured for all layers at once contain those of the layers before, and their corrections add up
 // to more than the fault. The 8-bit model and the float one run side by side, piece by piece, so
 // all of it costs one run of each over the data.
+#include <algorithm>
 #include <cmath>
+#include <span>
 
 #include <nlohmann/json.hpp>
 
@@ -16,6 +18,7 @@
 #include "calibration_options.hpp"
 #include "channels.hpp"
 #include "layer_bias.hpp"
+#include "pointwise_values.hpp"
 #include "repair_pass.hpp"
 #include "role.hpp"
 #include "stages.hpp"
@@ -27,6 +30,35 @@ namespace {
 int64_t channel_axis(Node node, const Product& product, int64_t rank) {
   Type weight = product.weight_of(node).type();
   return weight.rank() > 2 ? 1 : rank - 1;
+}
+
+// Whether the node keeps numbers as they are within two bounds, and gives these beyond them: Relu,
+// Clip. A range in 8 bits may stand for it.
+bool is_clamp(tn_ctx* ctx, Node node) {
+  if (!is_pointwise_of_one(node)) return false;
+  std::vector<float> points{0};
+  for (int power = -16; power <= 16; ++power)
+    for (float sign : {-1.3F, 1.3F})
+      points.push_back(sign * std::ldexp(1.0F, power));
+  Result<Tensor> made = values_at(ctx, {&node, 1}, points, {std::ssize(points)});
+  if (!made.ok() || dtype_of(made->dl()) != TN_F32 ||
+      element_count(made->dl()) != std::ssize(points))
+    return false;
+  const std::span<const float> y(made->data<float>(), points.size());
+  const auto [low, high] = std::ranges::minmax(y);
+  return std::ranges::equal(points, y, [low = low, high = high](float x, float given) {
+    return std::clamp(x, low, high) == given;
+  });
+}
+
+// What the float model has in the place of a layer's result. Where a quantizer lets the range stand
+// for a Relu, the layer's own result has the name of the Relu's: then it is what the Relu reads.
+Value float_result(tn_ctx* ctx, Graph original, Value result) {
+  Value found = original.find(result.name());
+  while (found && found.producer() && !is_clamp(ctx, result.producer()) &&
+         is_clamp(ctx, found.producer()))
+    found = found.producer().input(0);
+  return found;
 }
 
 class CorrectBias : private RepairPass {
@@ -54,7 +86,7 @@ class CorrectBias : private RepairPass {
       Role role = role_of(nodes[i]);
       if (role.kind != Kind::kCompute || !is_rounded(nodes[i], role)) continue;
       LayerBias bias = bias_of(nodes[i], role);
-      Value right = original_.view().find(bias.result.name());
+      Value right = float_result(ctx_, original_.view(), bias.result);
       if (bias.why.empty() && (!right || !right.producer()))
         bias.why = "the original has no value of its result's name";
       if (!bias.why.empty()) {

@@ -380,7 +380,7 @@ def test_new_refuses_wrong_names_and_roles(tmp_path):
         (["9x", "--role", "pass"], "expected a word of small letters"),
         (["x", "--role", "passs"], "expected one of pass, schedule"),
         (["x", "--role", "pass", "--vendor", "Acme Corp"], "--vendor: expected a word of small"),
-        (["x", "--role", "pass", "--vendor", ""], "--vendor: expected a word of small"),
+        (["x", "--role", "pass", "--vendor", ""], "--vendor: expected a value"),
         (["x"], "--role"),
     ):
         done = tenon("plugin", "new", *words, cwd=tmp_path)

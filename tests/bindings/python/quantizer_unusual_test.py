@@ -217,3 +217,42 @@ def test_zero_points_that_are_computed_are_no_known_ones(tmp_path: Path) -> None
 
     assert "zero point 0" in integers.report["refused"][0]["why"]
     np.testing.assert_array_equal(answers(integers, x), answers(small, x))
+
+
+def test_a_range_that_stands_for_a_relu_is_no_shift_of_the_bias(tmp_path: Path) -> None:
+    """As ONNX Runtime's quantizer writes it: the layer's own result has the name of the Relu's."""
+    random = np.random.default_rng(33)
+    weights = [random.standard_normal(shape).astype("f") for shape in ((8, 3, 3, 3), (8, 8, 3, 3))]
+    whole, small, kept, stored = [], [], [], []
+    scale = np.float32(0.2)
+    stored += [constant("s", scale), constant("z", np.uint8(0)), constant("m", np.uint8(128))]
+    before, rounded = "x", "x"
+    for i, w in enumerate(weights):
+        bias, by = random.standard_normal(8).astype("f"), np.abs(w).max() / np.float32(31)
+        kept += [constant(f"w{i}", w), constant(f"b{i}", bias)]
+        coarse = np.floor(w / by).astype("i1")  # rounded down: a shift to correct
+        stored += [constant(f"q{i}", coarse), constant(f"by{i}", by), constant(f"b{i}", bias)]
+        inner = helper.make_node("Conv", [before, f"w{i}", f"b{i}"], [f"c{i}"], f"conv{i}")
+        whole += [inner, helper.make_node("Relu", [f"c{i}"], [f"r{i}"])]
+        small += [
+            helper.make_node("DequantizeLinear", [f"q{i}", f"by{i}"], [f"d{i}"]),
+            helper.make_node("Conv", [rounded, f"d{i}", f"b{i}"], [f"r{i}"], f"conv{i}"),
+            helper.make_node("QuantizeLinear", [f"r{i}", "s", "z"], [f"n{i}"]),
+            helper.make_node("DequantizeLinear", [f"n{i}", "s", "z"], [f"f{i}"]),
+        ]
+        before, rounded = f"r{i}", f"f{i}"
+    used = {name for node in small for name in node.input}
+    stored = [one for one in stored if one.name in used]
+    for nodes in (whole, small):
+        nodes.append(helper.make_node("Identity", [nodes[-1].output[0]], ["y"]))
+    x = samples(64, 3, 9, 9)
+    ports = [info("x", ["N", 3, 9, 9])]
+    original = ran(tmp_path, model_of(whole, ports, ["y"], kept))
+    model = ran(tmp_path, model_of(small, ports, ["y"], stored))
+
+    better = model.apply("quantizer.correct_bias", data={"x": x}, original=original)
+
+    assert [row["node"] for row in better.report["corrected"]] == ["conv0", "conv1"]
+    held_out = np.random.default_rng(34).standard_normal((64, 3, 9, 9)).astype("f")
+    wanted = answers(original, held_out)
+    assert snr(wanted, answers(better, held_out)) > snr(wanted, answers(model, held_out)) + 2
