@@ -145,10 +145,11 @@ local function passed(attempt, stage, now)
     return paid or "left out: " .. refusal
   end)
   local payment = not decision:find("^left out") and decision or nil
-  local loss, half = figures.points(after.decides, whole.decides)
+  local loss, half = figures.points((payment and after or now).decides, whole.decides)
   row.verdict = decision
-  if payment and stage.epochs and loss > kAllowed and loss - half > 0 and not args.force then
-    row.verdict, row.loses = ("left out: %.1f points below the float network on the samples that decide"):format(loss), true
+  if stage.epochs and loss > kAllowed and loss - half > 0 and not args.force then
+    row.loses = true
+    row.verdict = ("%s: %.1f points below the float network on the samples that decide"):format(payment and "left out" or decision, loss)
   end
   return payment and not row.loses and after or nil, row
 end
