@@ -215,6 +215,10 @@ inline std::string dtype_name(uint32_t dtype) {
       return "float8_e5m2";
     case kDLFloat8_e5m2fnuz:
       return "float8_e5m2fnuz";
+    case kDLFloat8_e8m0fnu:
+      return "float8_e8m0fnu";
+    case kDLFloat4_e2m1fn:
+      return "float4_e2m1fn";
     default:
       return "type" + std::to_string(TN_DTYPE_CODE(dtype)) + "_" + bits;
   }
