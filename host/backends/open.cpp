@@ -161,14 +161,13 @@ Result<PlanOptions> read_options(std::string_view text) {
 
 Result<BackendUses> open_backends(tn_ctx* ctx, const PlanOptions& options) {
   Opening opening{ctx, options.rest, options.rest, {}};
-  bool names_reference = false;
   opening.unknown.erase("deterministic");  // a backend without this option is so anyway
-  for (const std::string& id : options.backends) {
-    TN_CHECK(opening.add(id));
-    names_reference = names_reference || id == "reference";
-  }
+  for (const std::string& id : options.backends)
+    if (Status added = opening.add(id); !added.ok())
+      return added.code() == TN_NOT_FOUND ? std::move(added).in("option backend")
+                                          : std::move(added);
   if (options.backends.empty()) TN_CHECK(add_default(opening));
-  if (!names_reference) TN_CHECK(opening.add("reference"));
+  if (std::ranges::count(options.backends, "reference") == 0) TN_CHECK(opening.add("reference"));
   TN_CHECK(add_joined(opening));
   // A backend without threads of its own runs the same with any number.
   constexpr auto kThreads = R"({"properties": {"threads": {"type": "integer", "minimum": 0}}})";

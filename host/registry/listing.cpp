@@ -51,11 +51,12 @@ Result<std::string> Registry::for_file(std::string_view role, std::string_view p
     }
   }
   if (!best.empty()) return best;
+  std::lock_guard hold(lock_);
+  if (known.empty()) return no_component(role, path);  // a role whose components read no files
   // "tenon.writer/1" is the ABI's word for a writer.
   size_t begin = role.find('.') + 1, end = role.find('/');
   return not_found(cat(path, ": no ", role.substr(begin, end - begin),
-                       " is for such a file; expected a name with ",
-                       known.empty() ? "(no plugin was found)" : known));
+                       " is for such a file; expected a name with ", known));
 }
 
 std::vector<std::string> Registry::remarks(const Candidate& c) const {
@@ -68,13 +69,11 @@ std::vector<std::string> Registry::remarks(const Candidate& c) const {
       is_behind = is_behind || &other == &c;
       bool is_rival = &other != &c && usable(c) && usable(other) && t.role != kOperatorsRole &&
                       other.text.find(t.role, t.id);
-      if (is_rival && is_behind)
+      if (is_rival)
         out.push_back(cat("component ", t.id, " of role ", t.role,
-                          " is used in place of that of plugin ", other.text.id, " (",
-                          other.file.string(), ")"));
-      else if (is_rival)
-        out.push_back(cat("component ", t.id, " of role ", t.role, " is not used: that of plugin ",
-                          other.text.id, " (", other.file.string(), ") comes first"));
+                          is_behind ? " is used in place of" : " is not used:", " that of plugin ",
+                          other.text.id, " (", other.file.string(), ")",
+                          is_behind ? "" : " comes first"));
     }
   }
   return out;

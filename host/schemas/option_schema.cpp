@@ -180,8 +180,9 @@ std::vector<std::string> enum_words(const Json& schema) {
 
 std::string expected_text(const Json& schema) {
   if (schema.contains("enum")) return "one of " + joined(enum_words(schema), ", ");
-  std::vector<std::string> alternatives;
-  for (const std::string& name : type_names(schema))
+  std::vector<std::string> alternatives, names = type_names(schema);
+  std::ranges::stable_partition(names, [](const std::string& name) { return name != "array"; });
+  for (const std::string& name : names)  // a list last: what its elements are ends the text
     alternatives.push_back(find_type(name)->expected(schema));
   return joined(alternatives, " or ");
 }

@@ -151,10 +151,6 @@ int max_threads() {
   return by_default;
 }
 
-void set_max_threads(int n) {
-  mine.max_threads = n;
-}
-
 uint64_t enter(int threads) {
   const auto before = static_cast<uint64_t>(mine.max_threads);
   const uint64_t token = before << 1 | (mine.ids_meet ? 1 : 0);

@@ -34,7 +34,6 @@ void barrier();
 
 // How many ids a region of this thread has where it does not say; at first the process's budget.
 int max_threads();
-void set_max_threads(int n);
 
 // One run on this thread, until leave(): regions have up to `threads` ids (0: as before) and their
 // workers stay at hand from region to region. The token holds what was before.

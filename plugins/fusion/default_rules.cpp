@@ -17,8 +17,8 @@ Status check_names(const std::vector<std::string>& names, std::string_view optio
       found = found || name == rule->name() || name == rule->id;
     }
     if (!found) {
-      return invalid(cat("fusion.default: option ", option, ": expected names of rules (", known,
-                         "), got '", name, "'"));
+      return invalid(
+          cat("option ", option, ": expected names of rules (", known, "), got '", name, "'"));
     }
   }
   return {};

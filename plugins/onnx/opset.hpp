@@ -7,7 +7,6 @@
 namespace tenon::onnx_plugin {
 
 inline constexpr int64_t kLowestWritten = 21;
-inline constexpr int64_t kHighestWritten = 28;
 // ONNX Runtime 1.31 refuses newer ones: they are written on request only.
 inline constexpr int64_t kHighestUnasked = 26;
 

@@ -46,7 +46,8 @@ class GradientHistogram {
       rows.push_back(counts(b, outputs[i], &largest));
       TN_CHECK(b.status());
     }
-    if (rows.empty()) return invalid(cat("option gradients: no output fits ", gradients_.front()));
+    if (rows.empty())
+      return invalid(cat("option gradients: no output fits '", gradients_.front(), "'"));
     Value sums = rows.size() == 1 ? rows[0] : b.op("Sum", rows);
     Value most = largest.size() == 1 ? largest[0] : b.op("Max", largest);
     Value all = b.op("Concat", {sums, b.reshape(most, {1})}, {{"axis", 0}});

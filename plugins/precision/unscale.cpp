@@ -64,7 +64,8 @@ class Unscale {
     std::vector<Value> outputs = graph.outputs();
     for (size_t i = 0; i < outputs.size(); ++i)
       take(outputs[i], graph.output_name(i));
-    if (out.empty()) return invalid(cat("option gradients: no value fits ", gradients_.front()));
+    if (out.empty())
+      return invalid(cat("option gradients: no value fits '", gradients_.front(), "'"));
     for (Value v : out)
       if (v.dtype() != TN_F32)
         return invalid(cat("gradient ", v.name(), ": expected float32, got ", dtype_name(v.dtype()),

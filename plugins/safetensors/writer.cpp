@@ -63,7 +63,7 @@ Result<std::vector<Item>> items_of(const Form& form, Graph graph) {
     }
   }
   if (out.empty() && !form.only.empty())
-    return invalid(cat("option only: no constant fits ", form.only.front()));
+    return invalid(cat("option only: no constant fits '", form.only.front(), "'"));
   auto by_name = [](const Item& a, const Item& b) { return a.entry.name < b.entry.name; };
   std::sort(out.begin(), out.end(), by_name);
   for (size_t i = 1; i < out.size(); ++i)

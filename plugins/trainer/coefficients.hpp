@@ -59,7 +59,7 @@ struct Decay {
     for (const std::string& pattern : none)
       if (std::none_of(known.begin(), known.end(),
                        [&](Value v) { return matches(pattern, v.name()); }))
-        return invalid(cat("option no_decay: no parameter fits ", pattern));
+        return invalid(cat("option no_decay: no parameter fits '", pattern, "'"));
     return {};
   }
   bool applies_to(const Parameter& parameter) const {

@@ -45,8 +45,9 @@ Result<Follow> follow_of(const json& given) {
 // plateau and follow.
 Status read_rules(const json& rules, bool validates, Driven& out) {
   if (rules.contains("plateau")) {
-    TN_TRY(plateau, plateau_of(rules["plateau"], validates));
-    out.plateau = plateau;
+    Result<Plateau> plateau = plateau_of(rules["plateau"], validates);
+    if (!plateau.ok()) return std::move(plateau).status().in("plateau");
+    out.plateau = *plateau;
   }
   if (rules.contains("follow")) {
     TN_TRY(follow, follow_of(rules["follow"]));
@@ -59,6 +60,8 @@ Status read_rules(const json& rules, bool validates, Driven& out) {
 Result<std::vector<Driven>> from_json(tn_ctx* ctx, std::string_view text, bool validates) {
   std::vector<Driven> out;
   json given = json::parse(text, nullptr, false);
+  if (!given.is_object())
+    return invalid(cat("expected schedules by name or a trainer.driven, got '", text, "'"));
   for (auto& [name, one] : given.items()) {
     if (!one.is_object() || !one.contains("schedule") || !one["schedule"].is_string())
       return invalid(cat(name, ": expected an object with schedule, the id of one, and its ",
@@ -128,7 +131,7 @@ Result<double> Driven::value(uint64_t step, uint64_t total_steps, const Measured
 }
 
 Result<Plateau> plateau_of(const json& given, bool validates) {
-  if (!given.is_object()) return invalid(cat("plateau: expected an object, got ", given.dump()));
+  if (!given.is_object()) return invalid(cat("expected an object, got ", given.dump()));
   Plateau made;
   std::string of = validates ? "validation" : "loss";
   constexpr double kMany = 1e15;
@@ -147,18 +150,17 @@ Result<Plateau> plateau_of(const json& given, bool validates) {
     else if (key == "of")
       good = value == "validation" || value == "loss";
     else
-      return invalid(cat("plateau: expected factor, patience, threshold, cooldown, lowest, of, ",
-                         "got '", key, "'"));
+      return invalid(
+          cat("expected factor, patience, threshold, cooldown, lowest, of, got '", key, "'"));
     if (!good)
-      return invalid(cat("plateau: ", key, ": expected ",
+      return invalid(cat(key, ": expected ",
                          key == "of"       ? "validation or loss"
                          : key == "factor" ? "a number of at least 0, and not 1"
                                            : "a number of at least 0",
                          ", got ", value.dump()));
     if (key == "of") of = value;
   }
-  if (of == "validation" && !validates)
-    return invalid("plateau: of: expected option validation with it");
+  if (of == "validation" && !validates) return invalid("of: expected option validation with it");
   made.by_training = of == "loss";
   return made;
 }

@@ -5,6 +5,8 @@
 
 #include "tenon/sdk/pattern.hpp"
 
+#include "parameters.hpp"
+
 namespace tenon::trainer {
 namespace {
 
@@ -75,10 +77,13 @@ Result<std::vector<std::vector<size_t>>> distribute(const std::vector<Group>& gr
     }
     out[in].push_back(i);
   }
+  std::vector<std::string_view> names;
+  for (const Parameter& parameter : parameters)
+    names.push_back(parameter.name);
   for (size_t g = 0; g < groups.size(); ++g)
     if (out[g + 1].empty())
-      return invalid(cat("option groups: ", groups[g].name, ": no parameter fits ",
-                         groups[g].parameters.front()));
+      return invalid(cat("option groups: ", groups[g].name, ": no parameter fits '",
+                         groups[g].parameters.front(), "' (they are ", few_of(names), ")"));
   return out;
 }
 

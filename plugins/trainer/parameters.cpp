@@ -66,18 +66,35 @@ bool is_meant(const std::vector<std::string>& patterns, Value constant) {
   return false;
 }
 
+std::string constants_of(Graph graph) {
+  std::vector<std::string_view> names;
+  for (Value constant : graph.constants())
+    if (is_weight(constant)) names.push_back(constant.name());
+  return cat(" (it has ", few_of(names), ")");
+}
+
 Status refuse_idle_patterns(Graph graph,
                             std::string_view option,
                             const std::vector<std::string>& patterns) {
   for (const std::string& pattern : patterns) {
     auto fits = [&](Value constant) { return is_meant({pattern}, constant); };
     if (std::ranges::none_of(graph.constants(), fits))
-      return invalid(cat("option ", option, ": no constant of the model fits ", pattern));
+      return invalid(cat("option ", option, ": no constant of the model fits '", pattern, "'",
+                         constants_of(graph)));
   }
   return {};
 }
 
 }  // namespace
+
+std::string few_of(const std::vector<std::string_view>& names) {
+  constexpr size_t kMost = 6;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kMost); ++i)
+    text += cat(i ? ", " : "", names[i]);
+  if (names.size() > kMost) text += cat(" and ", names.size() - kMost, " more");
+  return names.empty() ? "none" : text;
+}
 
 Result<std::vector<std::string>> find_parameters(Graph graph, const ParameterChoice& choice) {
   TN_CHECK(refuse_idle_patterns(graph, "frozen", choice.frozen));
@@ -93,8 +110,8 @@ Result<std::vector<std::string>> find_parameters(Graph graph, const ParameterCho
   if (!found.empty()) TN_CHECK(refuse_idle_patterns(graph, "parameters", choice.only));
   if (!found.empty() || (choice.may_be_none && choice.only.empty())) return found;
   if (!choice.only.empty())
-    return invalid(
-        cat("option parameters: no float32 constant of the model fits ", choice.only.front()));
+    return invalid(cat("option parameters: no float32 constant of the model fits '",
+                       choice.only.front(), "'", constants_of(graph)));
   if (!choice.frozen.empty())
     return invalid(cat("option frozen: expected some parameter that is left to train, got none: ",
                        choice.frozen.front(),

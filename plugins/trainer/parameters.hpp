@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tenon/sdk/graph.hpp"
@@ -20,6 +21,9 @@ struct ParameterChoice {
 // reached, running statistics and scales of quantization excepted. A note "train" on the constant
 // goes first.
 Result<std::vector<std::string>> find_parameters(Graph graph, const ParameterChoice& choice);
+
+// "a, b, c and 4 more": the names that patterns could have meant, for messages.
+std::string few_of(const std::vector<std::string_view>& names);
 
 using Weights = std::map<std::string, Tensor>;
 

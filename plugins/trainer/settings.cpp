@@ -153,7 +153,7 @@ Status read_driven(tn_ctx* ctx, const Options& options, Settings& out) {
   out.plateau_text = options.text("plateau");
   if (out.plateau_text.empty()) return {};
   Result<Plateau> plateau = plateau_of(json::parse(out.plateau_text, nullptr, false), validates);
-  if (!plateau.ok()) return std::move(plateau).status().in("option");
+  if (!plateau.ok()) return std::move(plateau).status().in("option plateau");
   out.rate_rules.plateau = *plateau;
   return {};
 }

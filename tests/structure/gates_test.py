@@ -145,9 +145,9 @@ def test_a_folder_of_headers_needs_a_readme_too(tree):
     assert only(readmes.violations(tree)).startswith("sdk/include:")
 
 
-@pytest.mark.parametrize("heading", ["file", "files", "in `graph/`"])
+@pytest.mark.parametrize("heading", ["file", "files", "in `graph/`", "header (`graph/`)"])
 def test_a_source_that_is_missing_in_a_table_of_files_is_named(tree, heading):
-    readme = "host/README.md" if heading.startswith("in") else "host/graph/README.md"
+    readme = "host/README.md" if "`" in heading else "host/graph/README.md"
     write(tree, readme, f"| {heading} | what |\n|---|---|\n| `graph.hpp` | data; `op` |\n")
     write(tree, "host/graph/op.cpp", "\n")
     assert listed.violations(tree) == []

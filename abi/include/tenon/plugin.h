@@ -59,8 +59,8 @@ typedef struct tn_component { /* static data of a plugin */
   tn_str id;      /* "quantizer.static"; "com.acme.awq" for third parties; unique per role */
   tn_str version;
   tn_str summary; /* one line */
-  /* JSON Schema subset (host/languages): checked options, defaults and help everywhere. Top-level
-   * "extensions": [".npz"] says which files a reader, writer or data set is for. */
+  /* JSON Schema subset (host/schemas/README.md): checked options, defaults and help everywhere.
+   * Top-level "extensions": [".npz"] says which files a reader, writer or data set is for. */
   tn_str options_schema;
 } tn_component;
 #define TN_COMP_REENTRANT 1u     /* its [serial] calls may be made concurrently: none waits its turn */

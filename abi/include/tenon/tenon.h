@@ -62,7 +62,8 @@ TENON_API tn_status* tenon_op(tenon_session*, tn_str op, tn_str attributes,
                               const DLTensor* const TN_NULLABLE* in, uint64_t n_in, uint64_t n_out,
                               const tn_outputs*, const tn_cancel* TN_NULLABLE);
 
-/* Plugins. The texts are JSON; see docs of `tenon plugin list --json`. Errors: any of the sink's. */
+/* Plugins. The texts are the JSON that `tenon plugin list --json` prints, and `doctor` that of
+ * `tenon plugin doctor --json`. Errors: any of the sink's. */
 TENON_API tn_status* tenon_plugin_list(tenon_session*, const tn_sink*);
 /* Every folder and file that was looked at, and why a plugin is not used. Errors: any of the sink's. */
 TENON_API tn_status* tenon_plugin_doctor(tenon_session*, const tn_sink*);

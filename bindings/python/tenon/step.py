@@ -72,7 +72,8 @@ class Step:
     counts by the first axis of its first array. The learning rate's schedule goes by updates.
     clip_norm: the largest norm of all gradients together, clip_value: of each number in them; with
     accumulate they bound the gradient of the whole window. groups: as those of `tn.train`:
-    {"slow": {"parameters": "encoder.*", "rate": 0.1, "options": {"weight_decay": 0}}}.
+    {"slow": {"parameters": "*.encoder.*", "rate": 0.1, "options": {"weight_decay": 0}}}. A name
+    begins with that of the loss's first argument: "params.encoder.w".
     average: how much of a moving average of the parameters is kept in an update; see `averages`.
     settings: numbers that change from step to step, by name: those of `tenon.setting` in the loss,
     options of the optimizer (weight_decay); each a number, a schedule or a function of the update's

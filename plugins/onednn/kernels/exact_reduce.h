@@ -6,6 +6,8 @@
 // from the shape alone, so that a result does not depend on the number of threads.
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 
 #include "context.h"
 #include "exact_reduce_args.h"

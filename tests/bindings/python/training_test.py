@@ -72,7 +72,7 @@ def test_wrong_options_are_named(blobs):
     for number in (float("nan"), np.float32("inf")):
         with pytest.raises(tenon.InvalidArgument, match="option rate: expected finite numbers"):
             tenon.train(linear(), blobs, rate=number)
-    with pytest.raises(tenon.InvalidArgument, match="option no_decay: no parameter fits c"):
+    with pytest.raises(tenon.InvalidArgument, match="option no_decay: no parameter fits 'c'"):
         tenon.train(linear(), blobs, optimizer=tenon.optim.adamw(lr=0.1, no_decay=["b", "c"]))
 
 

@@ -255,6 +255,21 @@ def test_a_step_has_groups():
     np.testing.assert_allclose(step.parameters["slow"], [0.95])
 
 
+def test_a_group_of_no_parameter_says_what_they_are_called():
+    start = {"encoder": {"w": np.ones(1, "f")}, "head": np.ones(1, "f")}
+
+    def loss(p):
+        return (p["encoder"]["w"] + p["head"]).sum()
+
+    def step(pattern):
+        return tn.Step(loss, start, "sgd", groups={"slow": {"parameters": pattern, "rate": 0.1}})
+
+    names = r"no parameter fits 'encoder.\*' \(they are p.encoder.w, p.head\)"
+    with pytest.raises(tn.InvalidArgument, match=names):
+        step("encoder.*")()
+    step("*.encoder.*")()
+
+
 @pytest.mark.parametrize("is_number_first", [False, True])
 def test_a_number_and_an_array_of_its_type_have_steps_of_their_own(is_number_first):
     step = tn.Step(lambda p, x, k: (p * x * k).sum(), np.ones(2, "float16"), tn.optim.sgd(lr=0))

@@ -91,5 +91,12 @@ TEST_F(EvalService, RefusesThreadsThatAreNoNumberAlsoWhereNoBackendHasAny) {
   EXPECT_EQ(compile({}, R"({"backend": "reference", "threads": 2})"), "");
 }
 
+TEST_F(EvalService, ABackendThatThereIsNotIsNamedWithItsOption) {
+  parse("graph { input %x: f32[2] output y = %x }");
+
+  EXPECT_THAT(compile({}, R"({"backend": ["reference", "onednnn"]})"),
+              HasSubstr("option backend: component onednnn of role tenon.backend/1: not found"));
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -156,6 +156,17 @@ TEST_F(Component, NoComponentIsForAnUnknownFile) {
   EXPECT_THAT(status.text(), HasSubstr("a.xyz: no reader is for such a file"));
 }
 
+TEST_F(Component, OfARoleWithoutFilesIsNamedByItsId) {
+  std::string text;
+  tn_sink sink{&text, append};
+
+  Status status(service_->for_file(ctx(), str("tenon.pass/1"), str("broken.fime"), &sink));
+
+  EXPECT_EQ(status.code(), TN_NOT_FOUND);
+  EXPECT_THAT(status.text(), HasSubstr("component broken.fime of role tenon.pass/1: not found (did "
+                                       "you mean 'broken.fine'?)"));
+}
+
 // One pass, called by two threads at once.
 class Turns : public testing::Test {
  protected:

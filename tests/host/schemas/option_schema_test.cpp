@@ -17,7 +17,7 @@ constexpr std::string_view kSchema = R"({"type": "object", "properties": {
   "symmetric": {"type": "boolean", "default": true},
   "skip": {"type": "array", "items": {"type": "string"}},
   "mean": {"type": "array", "items": {"type": "number", "minimum": 0}},
-  "backend": {"type": ["string", "array"]},
+  "backend": {"type": ["array", "string"]},
   "data": {"type": "component", "role": "tenon.dataset/1"},
   "extra": {"type": "object"},
   "file": {"type": "path"}}, "required": ["data"], "extensions": [".npz"]})";

@@ -46,7 +46,7 @@ TEST_F(GradientHistogram, CountsWhatFloat16MakesOfEach) {
 TEST_F(GradientHistogram, WithoutGradientsItIsRefused) {
   build_gradients();
   EXPECT_THAT(apply("precision.gradient_histogram", {{"gradients", "g*/c"}}),
-              HasSubstr("option gradients: no output fits g*/c"));
+              HasSubstr("option gradients: no output fits 'g*/c'"));
 }
 
 }  // namespace

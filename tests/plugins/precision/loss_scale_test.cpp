@@ -141,7 +141,7 @@ TEST_F(LossScale, WrongOrderIsRefused) {
   model_ = std::move(result_);
   EXPECT_THAT(apply("precision.loss_scale", json::object()), HasSubstr("the loss is scaled once"));
   EXPECT_THAT(apply("precision.unscale", {{"gradients", "g*"}}),
-              HasSubstr("option gradients: no value fits g*"));
+              HasSubstr("option gradients: no value fits 'g*'"));
 }
 
 TEST_F(LossScale, OnlyANumberIsALoss) {

@@ -87,7 +87,7 @@ TEST_F(Trainer, WhatIsMissingIsNamed) {
   EXPECT_THAT(failure(text), HasSubstr("grad/z: no input or constant has this name"));
   for (const char* id : {"trainer.sgd", "trainer.adamw", "trainer.lamb", "trainer.lion"}) {
     EXPECT_THAT(failure(kBowl, id, {{"no_decay", {"x", "bias*"}}}),
-                HasSubstr("option no_decay: no parameter fits bias*"));
+                HasSubstr("option no_decay: no parameter fits 'bias*'"));
     EXPECT_EQ(failure(kBowl, id, {{"no_decay", "?"}}), "");
   }
   EXPECT_THAT(refusal("tenon.optimizer/1", "trainer.sgd", {{"nesterov", true}}),

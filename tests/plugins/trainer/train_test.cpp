@@ -86,7 +86,7 @@ TEST_F(Train, FrozenParametersStay) {
   EXPECT_THAT(weight(*trained, "w"), Each(0)) << "only what node sum reads is trained";
   EXPECT_NE(weight(*trained, "b")[0], 0);
   EXPECT_THAT(failure(model, data(table(20)), {{"frozen", {"b", "z*"}}}),
-              HasSubstr("option frozen: no constant of the model fits z*"));
+              HasSubstr("option frozen: no constant of the model fits 'z*' (it has w, b)"));
 }
 
 TEST_F(Train, GroupsHaveARateOfTheirOwn) {
@@ -281,10 +281,16 @@ TEST_F(Train, WhatIsWrongIsNamed) {
   EXPECT_THAT(failure(model, rows, {{"metric", "accuracy"}}),
               HasSubstr("option metric: expected validation beside it"));
   EXPECT_THAT(failure(model, rows, {{"validation", 1.5}}), HasSubstr("option validation"));
-  EXPECT_THAT(failure(model, rows, {{"parameters", "z*"}}),
-              HasSubstr("option parameters: no float32 constant of the model fits z*"));
+  EXPECT_THAT(
+      failure(model, rows, {{"parameters", "z*"}}),
+      HasSubstr("option parameters: no float32 constant of the model fits 'z*' (it has w, b)"));
   EXPECT_THAT(failure(model, rows, {{"groups", {{"g", {{"parameters", "q"}}}}}}),
-              HasSubstr("option groups: g: no parameter fits q"));
+              HasSubstr("option groups: g: no parameter fits 'q' (they are w, b)"));
+  EXPECT_THAT(failure(model, rows, {{"plateau", {{"factors", 0.5}}}}),
+              HasSubstr("option plateau: expected factor, patience"));
+  EXPECT_THAT(failure(model, rows, {{"schedules", "cosine"}}),
+              HasSubstr("option schedules: expected schedules by name or a trainer.driven, got "
+                        "'cosine'"));
   EXPECT_THAT(failure(model, rows, {{"groups", {{"g", {{"patterns", "q"}}}}}}),
               HasSubstr("option groups: g"));
   std::string text(kLinear);
