@@ -86,13 +86,14 @@ bool loses_zero_point(const ConvSite& site) {
 }
 
 // oneDNN's convolutions of one channel each are exact for unsigned quantized values on every CPU:
-// it multiplies them in 32 bits.
+// it multiplies them in 32 bits. Over three spatial axes it has no kernel for them.
 bool runs_in_its_int8(const ConvSite& site) {
   if (loses_zero_point(site)) return false;
-  const Lowering& lowering = site.lowering;
-  const bool is_unsigned = lowering.view(site.node().inputs[0]).type == ElementType::kU8;
-  return site.int8.is_exact || (site.int8.runs && is_unsigned &&
-                                is_depthwise(site.node(), lowering.view(site.node().inputs[1])));
+  const View& src = site.lowering.view(site.node().inputs[0]);
+  const bool multiplies_in_32_bits =
+      site.int8.runs && src.type == ElementType::kU8 && src.dims.size() < 5 &&
+      is_depthwise(site.node(), site.lowering.view(site.node().inputs[1]));
+  return site.int8.is_exact || multiplies_in_32_bits;
 }
 
 // oneDNN 3.2 without AVX-512: where the channels of such a kernel do not fill a vector, it reads
