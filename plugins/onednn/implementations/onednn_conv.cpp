@@ -12,6 +12,7 @@
 #include "conv_bands.hpp"
 #include "conv_geometry.hpp"
 #include "conv_site.hpp"
+#include "cpu.hpp"
 #include "lists.hpp"
 #include "operand_scales.hpp"
 #include "packed_weights.hpp"
@@ -73,13 +74,26 @@ bool is_depthwise(const Node& node, const View& weights) {
   return weights.dims[1] == 1 && weights.dims[0] == node.integer("group", 1);
 }
 
+// oneDNN 3.2 without AVX-512: weights of one channel each and of eight taps are packed as matrices
+// of 8 x 8, without the sums that a zero point needs.
+bool loses_zero_point(const ConvSite& site) {
+  constexpr int64_t kSide = 8;
+  const View& weights = site.lowering.view(site.node().inputs[1]);
+  return best_level() < kernels::Level::kAvx512 &&
+         site.lowering.view(site.node().inputs[0]).quant.zero_point != 0 &&
+         is_depthwise(site.node(), weights) && weights.dims[0] % kSide == 0 &&
+         weights.count() / weights.dims[0] == kSide;
+}
+
 // oneDNN's convolutions of one channel each are exact for unsigned quantized values on every CPU:
-// it multiplies them in 32 bits.
+// it multiplies them in 32 bits. Over three spatial axes it has no kernel for them.
 bool runs_in_its_int8(const ConvSite& site) {
-  const Lowering& lowering = site.lowering;
-  const bool is_unsigned = lowering.view(site.node().inputs[0]).type == ElementType::kU8;
-  return site.int8.is_exact || (site.int8.runs && is_unsigned &&
-                                is_depthwise(site.node(), lowering.view(site.node().inputs[1])));
+  if (loses_zero_point(site)) return false;
+  const View& src = site.lowering.view(site.node().inputs[0]);
+  const bool multiplies_in_32_bits =
+      site.int8.runs && src.type == ElementType::kU8 && src.dims.size() < 5 &&
+      is_depthwise(site.node(), site.lowering.view(site.node().inputs[1]));
+  return site.int8.is_exact || multiplies_in_32_bits;
 }
 
 // oneDNN 3.2 without AVX-512: where the channels of such a kernel do not fill a vector, it reads

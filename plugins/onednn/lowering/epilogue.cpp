@@ -18,6 +18,9 @@ struct BinaryRow {
   dnnl::algorithm algorithm;
   bool commutes;
 };
+// A sum with quantized values is taken in their steps (post_ops.cpp), which must not overflow.
+constexpr float kLeastStep = 0x1p-64F;
+
 constexpr BinaryRow kBinaryRows[] = {
     {"Add", dnnl::algorithm::binary_add, true},  {"Mul", dnnl::algorithm::binary_mul, true},
     {"Sub", dnnl::algorithm::binary_sub, false}, {"Div", dnnl::algorithm::binary_div, false},
@@ -36,7 +39,7 @@ std::optional<EpilogueNode> find_binary(Lowering& lowering, const backend::Epilo
   if (view.channels != nullptr) return std::nullopt;
   if (view.is_quantized()) {
     bool can_rescale =
-        row->algorithm == dnnl::algorithm::binary_add ||
+        (row->algorithm == dnnl::algorithm::binary_add && view.quant.scale >= kLeastStep) ||
         (row->algorithm == dnnl::algorithm::binary_mul && view.quant.zero_point == 0);
     if (!can_rescale) return std::nullopt;
   }
@@ -154,10 +157,11 @@ struct Absorber {
     return true;
   }
 
-  // Ends the chain: what a file rounds and saturates here is rounded and saturated here.
+  // Ends the chain: what a file rounds and saturates here is rounded and saturated here. Numbers
+  // are multiplied by 1 / scale, which of a subnormal scale may be infinite.
   bool quantize(int user, const Node& node) {
     std::optional<kernels::Quant> quant = tensor_quant(lowering, node);
-    if (!quant) return false;
+    if (!quant || !std::isnormal(quant->scale)) return false;
     epilogue.nodes.push_back(user);
     epilogue.result = node.outputs[0];
     epilogue.quant = quant;

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 import tenon
-from qdq_oracle import Program
+from qdq_oracle import Program, Value
 
 BACKENDS = ("onednn", "reference")
 TIES = 0.05  # the largest share of results that may be rounded either way, so that the test tests
@@ -123,6 +123,36 @@ def test_a_residual_behind_weights_with_zero_points(tmp_path, product, dtype, pe
     p, _, stored = begin(product, dtype, per_channel, **made)
     total = p.add(stored, p.quantized(stored.low.shape, dtype))
     expect_what_is_stated(p, [p.stored(total, dtype)], tmp_path)
+
+
+@products
+@types
+def test_a_residual_that_is_almost_zero(tmp_path, product, dtype):
+    p = Program(7)
+    made = product(p, p.quantized(PRODUCTS[product], dtype), True)
+    total = p.add(made, p.quantized(made.low.shape, dtype, scale=1e-40))
+    expect_what_is_stated(p, [total], tmp_path)
+
+
+@products
+@types
+def test_a_result_in_subnormal_steps(tmp_path, product, dtype):
+    p = Program(7)
+    made = p.relu(product(p, p.quantized(PRODUCTS[product], dtype), True))
+    last = p.quantize(made, (np.float32(1e-40), 3, dtype))
+    expect_what_is_stated(p, [last], tmp_path)
+
+
+@types
+@pytest.mark.parametrize("kernel", [(8,), (2, 4)], ids=str)
+def test_one_channel_a_group_and_eight_taps(tmp_path, dtype, kernel):
+    p = Program(7)
+    x = p.quantized((2, 16, *[9] * len(kernel)), dtype)
+    w_name, w = p.weights((16, 1, *kernel), 0, True)
+    windows = np.lib.stride_tricks.sliding_window_view(x.exact, kernel, range(2, x.exact.ndim))
+    sums = (windows * w.reshape(16, *[1] * len(kernel), *kernel)).sum(tuple(range(-len(kernel), 0)))
+    made = Value(p.node("Conv", [x.name, w_name], group=16), sums)
+    expect_what_is_stated(p, [made], tmp_path)
 
 
 @types

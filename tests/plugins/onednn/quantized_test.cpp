@@ -163,6 +163,11 @@ TEST_F(QuantizedValues, OfTransposedConvolutions) {
        "strides = ints [2, 2], pads = ints [1, 1, 1, 1]", 24, 16 * 24 * 9},
       {"1, 20, 9, 9", "20, 7, 3, 3", "1, 7, 11, 11", "strides = ints [1, 1]", 7, 20 * 63},
       {"1, 12, 20", "12, 18, 4", "1, 18, 40", "strides = ints [2], pads = ints [1, 1]", 18, 864},
+      // No window reaches the last column, or two of three rows.
+      {"1, 8, 3, 3", "8, 16, 1, 4", "1, 16, 3, 9",
+       "strides = ints [1, 2], output_padding = ints [0, 1]", 16, 8 * 64},
+      {"1, 20, 3, 7", "20, 17, 1, 3", "1, 17, 7, 19",
+       "strides = ints [3, 3], pads = ints [0, 0, 0, 2]", 17, 20 * 51},
   };
   for (const Case& c : cases) {
     for (bool is_signed : {false, true}) {

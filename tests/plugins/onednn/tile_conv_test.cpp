@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions and products in bf16, and residuals in int8, by plain loops in f64: which ones AMX
-// tiles and the depthwise kernel take, and what follows them.
+// Convolutions and products in bf16, convolutions and residuals in int8, by plain loops in f64:
+// which ones AMX tiles and the depthwise kernel take, and what follows them.
 
 #include <algorithm>
 #include <cmath>
@@ -170,6 +170,14 @@ Made run_residual(int64_t kernel, bool is_read_later) {
   b.output(b.conv(is_read_later ? b.add(z, a) : z, 32, 1, 1));
   b.graph.finish();
   return run_graph(b.graph, false);
+}
+
+TEST(Int8Depthwise, IsExactOverThreeSpatialAxes) {
+  GraphBuilder b(6, true);
+  const int x = b.stored(b.input("x", {1, 8, 4, 5, 6}), 0.005F, 128);
+  b.output(b.conv(x, 8, 3, 1, 8));
+
+  EXPECT_LT(run_graph(b.graph, false).error, 1e-5);
 }
 
 TEST(Int8Residual, IsOverwrittenWhereNothingElseReadsIt) {
