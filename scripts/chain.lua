@@ -23,6 +23,11 @@ local kParts = 20 -- of the held-out samples: intervals of points are over them
 local train, test = tn.data.npz(models .. "/" .. recipe.data .. "_train.npz"), tn.data.npz(models .. "/" .. recipe.data .. "_test.npz")
 local deciding = #test // 4
 
+local function check_without(known)
+  for name in tostring(args.without or ""):gmatch("[^,]+") do
+    if not known[name] then error("without: expected some of the chain's stages, or teacher, got '" .. name .. "'", 0) end
+  end
+end
 local function is_without(name) return ("," .. (args.without or "") .. ","):find("," .. name .. ",", 1, true) end
 
 -- What was found out once, in a file of its own: the clock may say otherwise when a chain that was stopped goes on.
@@ -64,6 +69,12 @@ local finishing = {
     finish = function(model) return model:apply("quantizer.convert") end },
   { name = "stored sparse", make = function(model) return model end, finish = function(model) return model end, save = { sparse = "gaps" } },
 }
+
+local known = { teacher = true }
+for _, stages in ipairs { shrinking, finishing } do
+  for _, stage in ipairs(stages) do known[stage.name] = true end
+end
+check_without(known)
 
 -- Learns from labels and from the answers that the whole network gave to the same samples.
 local function taught(name, stage, model, teacher)

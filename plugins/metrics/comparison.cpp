@@ -148,7 +148,6 @@ void Comparison::consider(Node node, Value value) {
   if (!value) return;
   Value other = b_.find(value.name());
   if (!other || !why_not(value).empty() || !why_not(other).empty()) return;
-  if (other.dtype() != value.dtype()) return;
   if (other.is_constant() || !other.producer()) return;
   row_of_[value.id] = rows_.size();
   rows_.push_back({std::string(value.name()), std::string(node.type()), std::string(node.name()),

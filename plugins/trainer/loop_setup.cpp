@@ -59,6 +59,9 @@ Status Loop::set_up_data() {
     held_out_ = feed_->another();
     validation_.feed = &*held_out_;
   }
+  if (validation_.feed && !given_.metric.id.empty() && validation_.feed->targets().empty())
+    return invalid(cat("option metric: ", given_.metric.id, " compares outputs with labels, but ",
+                       "the data set has no field beside the model's inputs"));
   samples_ = std::move(all);
   return {};
 }

@@ -20,6 +20,10 @@ if args.budget and #methods > 1 then
   error("recipe decompose: option budget: expected one method beside it, which has to meet it with its own layers alone: --set methods=svd "
     .. "(products, 1x1 convolutions) or --set methods=tucker2 (other convolutions); got " .. table.concat(methods, ", "), 0)
 end
+if math.type(args.rank) and #methods > 1 then
+  error("recipe decompose: option rank: expected --set methods=svd beside a number, as other convolutions have two ranks (rank_in, rank_out of "
+    .. "tucker2); or energy, error or evbmf; got " .. args.rank, 0)
+end
 local small, rows, taken, why = model, recipe.list(), {}, {}
 for _, method in ipairs(methods) do
   local report

@@ -24,6 +24,9 @@ end
 local model, teacher = tn.load(args.model), tn.load(args.teacher)
 local train, validation, unseen = recipe.parts(recipe.data())
 local labelled = #train:fields() > #model:inspect().inputs
+if args.max_drop and not labelled then
+  error("recipe distil: option max_drop: expected labels in --data, by which a metric is measured, got none", 0)
+end
 local answers = recipe.options("distiller.response", { alpha = not labelled and 1 or nil })
 answers.teacher = teacher
 local loss = tn.loss["distiller.response"](answers)
@@ -31,5 +34,8 @@ local small, report = model:apply("trainer.train", recipe.options("trainer.train
   data = train, validation = validation, loss = loss, optimizer = "adamw", rate = 1e-3, epochs = 3,
 }))
 local left = recipe.trained(model, small, unseen, labelled and (args.metric or "accuracy") or nil)
-local near = { before = tn.compare(teacher, model, unseen, { mask = args.mask }).snr_db, after = tn.compare(teacher, small, unseen, { mask = args.mask }).snr_db }
+local function snr_to_teacher(student)
+  return tn.compare(teacher, student, unseen, { mask = args.mask, limit = args.limit, layers = false }).snr_db
+end
+local near = { before = snr_to_teacher(model), after = snr_to_teacher(small) }
 return recipe.result(recipe.save(small), left, { history = report.history, snr_db_to_teacher = near })

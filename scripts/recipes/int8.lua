@@ -200,10 +200,11 @@ end
 
 local weak, computing = recipe.list(), 0
 if (args.weak or 20) > 0 then
+  local pattern_of = recipe.patterns(model)
   for _, row in ipairs(ranked()) do
     if row.role == "compute" then computing = computing + 1 end
     if row.role ~= "joiner" and row.snr_db < (args.weak or 20) then
-      weak[#weak + 1] = (row.node:gsub("[%[%]%*%?]", "?")) -- what is special in patterns may be any letter
+      weak[#weak + 1] = pattern_of(row.node)
     end
   end
 end

@@ -148,3 +148,8 @@ def test_an_unknown_network_is_named(folder):
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     assert done.returncode == 1
     assert "expected some of lenet, mnist_cnn, " in done.stderr and "got vgg" in done.stderr
+
+
+def test_an_unknown_stage_is_not_left_out_in_silence(tmp_path):
+    with pytest.raises(AssertionError, match="expected some of the chain's stages, or teacher"):
+        run(tmp_path, without="shalower")

@@ -157,6 +157,12 @@ std::optional<cxx::Component> callback_of_value(lua_State* state, int index) {
     invalid(cat("option callbacks: expected functions, callbacks or ids, got ",
                 type_text(state, index)));
   std::optional<cxx::Component> all;
+  for (lua_pushnil(state); lua_next(state, index) != 0; lua_pop(state, 1)) {
+    if (lua_type(state, -2) == LUA_TSTRING)
+      invalid(cat("option callbacks: expected a list, got a table with the key '",
+                  lua_tostring(state, -2),
+                  "'; tn.callback{step = ..., epoch = ...} makes a callback"));
+  }
   for (lua_Integer i = luaL_len(state, index); i > 0; --i) {
     lua_geti(state, index, i);
     std::optional<cxx::Component> one = callback_of_value(state, -1);

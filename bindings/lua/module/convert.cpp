@@ -108,11 +108,20 @@ const Json schema_of(const Runtime& run, std::string_view role, const std::strin
   return Json::object();
 }
 
-// True when the value was an object of ours and has been set.
+void set_rate(const Optimizer& optimizer, cxx::Options& options) {
+  if (auto* schedule = std::get_if<cxx::Schedule>(&optimizer.rate))
+    options.set("rate", schedule->component());
+  else
+    options.set("rate", {TN_ANY_F64, 0, 1, {.f = std::get<double>(optimizer.rate)}});
+}
+
+// True when the value was an object of ours and has been set. takes_rate: an optimizer's rate is
+// set as well.
 bool set_object(lua_State* state,
                 int index,
                 const std::string& key,
                 const Json& option,
+                bool takes_rate,
                 cxx::Options& options) {
   std::string role = option.is_object() ? option.value("role", "") : "";
   if (lua_isfunction(state, index) && role == cxx::Schedule::kRole) {
@@ -129,6 +138,7 @@ bool set_object(lua_State* state,
     options.set(key, *component);
   } else if (auto* optimizer = find_object<Optimizer>(state, index)) {
     options.set(key, optimizer->component);
+    if (takes_rate) set_rate(*optimizer, options);
   } else if (auto* data = find_object<cxx::Dataset>(state, index)) {
     options.set(key, data->component());
   } else if (auto* tensor = find_object<cxx::Tensor>(state, index)) {
@@ -217,13 +227,17 @@ cxx::Options to_options(lua_State* state,
   const Json schema = schema_of(run, role, id);
   Json plain = Json::object();
   index = lua_absindex(state, index);
+  const Json rate = schema.value("rate", Json::object());
+  const bool takes_rate = lua_getfield(state, index, "rate") == LUA_TNIL &&
+                          rate.value("role", "") == cxx::Schedule::kRole;
+  lua_pop(state, 1);
   lua_pushnil(state);
   while (lua_next(state, index)) {
     if (lua_type(state, -2) != LUA_TSTRING)
       invalid(cat(where, ": ", id, ": expected options by name, got a list"));
     std::string key = lua_tostring(state, -2);
     const Json option = schema.contains(key) ? schema[key] : Json();
-    if (!set_object(state, lua_gettop(state), key, option, options)) {
+    if (!set_object(state, lua_gettop(state), key, option, takes_rate, options)) {
       std::string place = cat(where, ": option ", key);
       plain[key] = to_json(state, -1, place);
       check_finite(plain[key], place);

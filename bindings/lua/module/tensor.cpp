@@ -125,7 +125,10 @@ int rows(lua_State* state) {
   Tensor& self = object_argument<Tensor>(state, 1, "tensor:rows");
   int64_t first = integer_argument(state, 2, "tensor:rows");
   int64_t last = integer_argument(state, 3, "tensor:rows");
-  push_object(state, self.rows(first - 1, last));  // first and last count from 1, as in Lua
+  const int64_t most = self.shape().empty() ? 0 : self.shape()[0];
+  if (self.shape().empty() || first < 1 || last < first - 1 || last > most)
+    invalid(cat("tensor:rows: expected rows within 1..", most, ", got ", first, "..", last));
+  push_object(state, self.rows(first - 1, last));
   return 1;
 }
 void push_number(lua_State* state, const Tensor& self, int64_t i) {

@@ -124,14 +124,6 @@ int train(lua_State* state) {
     lua_setfield(state, table, "gradient_histogram");
   }
   cxx::Options options = to_options(state, table, "tenon.pass/1", "trainer.train", "tn.train");
-  bool has_rate = lua_getfield(state, table, "rate") != LUA_TNIL;
-  lua_getfield(state, table, "optimizer");
-  if (auto* optimizer = find_object<Optimizer>(state, -1); optimizer && !has_rate) {
-    if (auto* schedule = std::get_if<cxx::Schedule>(&optimizer->rate))
-      options.set("rate", schedule->component());
-    else
-      options.set("rate", {TN_ANY_F64, 0, 1, {.f = std::get<double>(optimizer->rate)}});
-  }
   Json report;
   push_model(state, model.apply("trainer.train", options, &report));
   push_json(state, report);

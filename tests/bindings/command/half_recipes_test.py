@@ -182,3 +182,19 @@ def test_shared_weights_in_4_bits_keep_their_plain_rounding(tmp_path: Path) -> N
 
     assert "weights are rounded to the nearest number" in stderr
     assert "{" not in stderr
+
+
+@pytest.mark.parametrize("recipe", ["fp16", "bf16"])
+def test_scores_are_compared_where_only_the_largest_is_given(tmp_path: Path, recipe: str) -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "first"], ["scores"], "product"),
+        helper.make_node("ArgMax", ["scores"], ["y"], "largest", axis=1),
+    ]
+    output = helper.make_tensor_value_info("y", TensorProto.INT64, ["n", 1])
+    path = saved(tmp_path, nodes, [weights("first", 16, 4)], output)
+    x = np.random.default_rng(3).standard_normal((16, 16)).astype("f")
+    np.savez(tmp_path / "x.npz", x=x)
+
+    result, _ = report(tmp_path, path, recipe, "--data", tmp_path / "x.npz")
+
+    assert 30 < result["snr_db"] < 100

@@ -89,6 +89,25 @@ def test_as_few_layers_as_a_target_allows_stay_in_float(tmp_path: Path) -> None:
     assert "2 of 8 layers stay in float" in shown.stdout and "evaluations" in shown.stdout
 
 
+def test_both_targets_are_reached_where_both_are_given(tmp_path: Path) -> None:
+    _, samples = spoilt(tmp_path)
+    plain = ("--data", samples, "--set", "methods=correct_bias", "--set", "weak=0")
+    result = report(optimize(tmp_path, *plain, "--min-snr", 25, "--max-drop", 0.9, "--json"))
+    assert {row["node"] for row in result["mixed"]["layers"]} == {"fc2", "fc5"}
+    assert result["snr_db"] >= 25 and result["drop"] <= 0.9
+
+
+def test_a_layer_that_is_called_like_its_operator_stays_in_float_alone(tmp_path: Path) -> None:
+    path, samples = spoilt(tmp_path)
+    model = onnx.load(path)
+    next(node for node in model.graph.node if node.name == "fc2").name = "MatMul"
+    onnx.save(model, path)
+    plain = ("--data", samples, "--set", "methods=correct_bias", "--set", "weak=0")
+    result = report(optimize(tmp_path, *plain, "--min-snr", 25, "--json"))
+    assert {row["node"] for row in result["mixed"]["layers"]} == {"MatMul", "fc5"}
+    assert {row["node"] for row in result["left"] if "skip list" in row["why"]} == {"MatMul", "fc5"}
+
+
 def test_a_metric_of_two_models_is_measured_beside_the_float_one(tmp_path: Path) -> None:
     _, samples = spoilt(tmp_path)
     given = ("--data", samples, "--set", "metric=cosine", "--set", "methods=none", "--json")

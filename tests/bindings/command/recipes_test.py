@@ -312,6 +312,7 @@ def test_a_smaller_model_is_measured_and_refused(tmp_path: Path, recipe, setting
         ("prune", ["bench=maybe"], "option bench: expected true or false, got 'maybe'"),
         ("decompose", ["methods=cp"], "option methods: expected some of svd, tucker2, or none"),
         ("decompose", ["methods=svd", "rank_in=2"], "expected a run of decomposer.tucker2"),
+        ("decompose", ["rank=4"], "option rank: expected --set methods=svd beside a number"),
         ("decompose", ["budget=0.5"], "option budget: expected one method beside it"),
         ("decompose", ["methods=svd", "rank=2", "multiple=8"], "option multiple: expected rank ="),
         (
@@ -325,6 +326,7 @@ def test_a_smaller_model_is_measured_and_refused(tmp_path: Path, recipe, setting
         ("weights", ["mask=m"], "option mask: expected an input of the model (x), got 'm'"),
         ("int8", ["mask=m"], "option mask: expected an input of the model (x), got 'm'"),
         ("finetune", ["mask=x"], "option mask: expected --min-snr, for which outputs are"),
+        ("finetune", ["limit=4"], "option limit: expected --min-snr, for which outputs are"),
         ("distil", ["teacher=5"], "option teacher: expected a text, got 5"),
         ("distil", ["teacher=classifier.onnx", "loss=mse"], "option loss: the loss is distiller."),
     ],
@@ -351,3 +353,30 @@ def test_what_a_recipe_would_not_heed_is_refused(tmp_path: Path, recipe, given, 
 def test_what_the_command_says_itself_is_not_said_by_set(tmp_path: Path, flags, words) -> None:
     result = optimize(tmp_path, "--data", labelled(tmp_path), *flags, recipe="int8")
     failed(result, 2, words)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--max-drop", "0.1"], "recipe distil: option max_drop: expected labels in --data"),
+        (["--set", "metric=mse"], "option metric: metrics.mse compares outputs with labels"),
+    ],
+)
+def test_distil_without_labels_measures_no_metric_of_labels(tmp_path: Path, flags, words) -> None:
+    samples = data(tmp_path)
+    np.savez(samples, x=samples_of(samples))
+    given = ("--data", samples, "--set", f"teacher={classifier(tmp_path)}", *flags)
+    failed(optimize(tmp_path, *given, recipe="distil"), 1, words)
+    assert not (tmp_path / "small.onnx").exists()
+
+
+def test_finetune_takes_labels_that_are_no_classes(tmp_path: Path) -> None:
+    numbers = np.random.default_rng(2).random((64, 4)).astype("f")
+    samples = data(tmp_path, 64, label=numbers)
+    more = ("--data", samples, "--set", "epochs=1", "--json")
+    plain = report(optimize(tmp_path, *more, "--set", "loss=bce", recipe="finetune"))
+    assert "metric" not in plain and len(plain["history"]) == 1
+    squared = report(optimize(tmp_path, *more, "--set", "loss=trainer.mse", recipe="finetune"))
+    assert squared["metric"] == "mse" and squared["after"] > 0
+    refused = optimize(tmp_path, *more, "--set", "loss=bce", "--max-drop", 1, recipe="finetune")
+    failed(refused, 1, "recipe finetune: option max_drop: expected a metric beside labels")

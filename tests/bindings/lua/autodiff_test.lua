@@ -121,3 +121,27 @@ fails("jacrev: result: expected floats", tn.jacrev(function(v) return tn.less(v,
 local _, _, moved, still = tn.jvp(function(v) return v * v, tn.greater(v, 0) end, { at }, { at })
 near(moved, { 0.5, 0.125 }, "tangents")
 assert(still:dtype() == "bool" and tn.count_nonzero(still)[1] == 0)
+
+-- Weights of results and directions of arguments have their shapes.
+do
+  local _, pull = tn.vjp(function(a) return a * 2 end, x)
+  fails("vjp: cotangents: expected the shape [3], got [5]", pull, tn.zeros({ 5 }))
+  fails("vjp: cotangents: expected the shape [3], got []", pull, 1)
+  fails("jvp: tangents: expected the shape [3], got [2]", tn.jvp, function(a) return a * 2 end, { x }, { tn.zeros({ 2 }) })
+  fails("jvp: tangents: expected the shape [3], got []", tn.jvp, function(a) return a * 2 end, { x }, { 1.0 })
+end
+
+-- Outside of a trace the function is traced on each call: what it uses may have changed.
+do
+  local factor = 1
+  local function f(a) return a * factor end
+  assert((tn.vjp(f, x))[1] == x[1] and tn.jvp(f, { x }, { x })[1] == x[1])
+  factor = 3
+  assert((tn.vjp(f, x))[1] == 3 * x[1] and tn.jvp(f, { x }, { x })[1] == 3 * x[1])
+end
+
+-- As many axes as arguments and results; options have the names of tn.jit's.
+fails("vmap: in_axes: expected 2 axes in a list, one for each, or false; got none for number 2", tn.vmap(tn.multiply, { 0 }), x, y)
+fails("vmap: in_axes: expected 1 axes in a list, got one more for 2", tn.vmap(tn.exp, { 0, 0 }), x)
+fails("vmap: out_axes: expected 2 axes in a list", tn.vmap(function(a) return a, a end, 0, { 0 }), x)
+fails("has_aux", tn.vmap(tn.exp, 0, 0, { has_aux = true }), x)

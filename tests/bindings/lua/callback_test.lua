@@ -55,3 +55,7 @@ fails("expected functions step and epoch, got neither", function() tn.callback {
 fails("got epochs, a function", function() tn.callback { epochs = print } end)
 fails("expected one of both, curves, lines, snapshot, tensorboard", function() return tn.callback.snapshots end)
 fails("expected functions, callbacks or ids, got a number", function() train { 3 } end)
+
+-- Functions by name are no list of callbacks.
+fails("option callbacks: expected a list, got a table with the key 'step'; tn.callback{step = ..., epoch = ...} makes a callback",
+  train, { step = function() end })

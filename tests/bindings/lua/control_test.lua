@@ -68,3 +68,23 @@ local scalar = tn.model(function(v) return (v * v):sum() end, { { name = "v", sh
 near(tn.grad(scalar)(x), { 1, -2.5, 4 }, "gradient of a model")
 near(tn.vmap(scalar)(tn.tensor({ { 1, 2, 3 }, { 0, 1, 0 } })), { 14, 1 }, "vmap of a model")
 fails("expected 1 inputs, got 2", tn.jit(function(v) return scalar(v, v) end), x)
+
+-- Outside of a trace, functions that are given are traced on each call: what they use may have changed.
+local factor = 1
+local function scaled(_, s) return s * factor end
+local function chosen() return tn.cond(true, function(a) return scaled(0, a) end, function(a) return a end, x)[3] end
+assert(chosen() == 2)
+near(tn.fori_loop(0, 2, scaled, x), { 0.5, -1.25, 2 }, "a loop by 1")
+factor = 3
+assert(chosen() == 6)
+near(tn.fori_loop(0, 2, scaled, x), { 4.5, -11.25, 18 }, "a loop by 3")
+near(tn.cond(true, tn.jit(tn.negative), tn.jit(tn.exp), x), { -0.5, 1.25, -2 }, "compiled functions of cond")
+
+-- Bounds and lengths are whole numbers, and options have these names.
+fails("fori_loop: lower: expected one integer, got 0.5", tn.fori_loop, 0.5, 2, scaled, x)
+fails("fori_loop: upper: expected one integer, got traced float32", tn.fori_loop, 0, tn.tensor({ 2 }), scaled, x)
+local function sum_of(s, y) return s + y, s end
+fails("scan: length: expected an integer from 0, got -1", tn.scan, function(s) return s, s end, x, nil, { length = -1 })
+fails("scan: length: expected that of the first axis of xs, got 5", tn.scan, sum_of, 0.0, x, { length = 5 })
+fails("scan: options: expected one of length, reverse, got 'revers'", tn.scan, sum_of, 0.0, x, { revers = true })
+fails("scan: expected tensors in xs, got none", tn.scan, sum_of, 0.0, {})

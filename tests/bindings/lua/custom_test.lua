@@ -97,3 +97,15 @@ near(tn.reshape(tn.linalg.inv(tn.tensor({ { 2, 0 }, { 1, 4 } })), { 4 }), { 0.5,
 near(tn.reshape(tn.grad(function(v) return tn.linalg.slogdet(v).logabsdet end)(tn.tensor({ { 2, 0 }, { 0, 4 } })), { 4 }),
   { 0.5, 0, 0, 0.25 }, "gradient of slogdet")
 near(tn.jit(function(v) return tn.fft.irfft(tn.fft.rfft(v), { n = 3 }) end)(x), { 0.5, -1.25, 2 }, "fft")
+
+-- Outside of a trace both are traced on each call: what their functions use may have changed.
+do
+  local factor = 1
+  local function f(v) return v * factor end
+  local own = tn.custom_vjp(f, function(v) return f(v), v end, function(_, c) return c end)
+  local again = tn.checkpoint(f)
+  local one = tn.tensor({ 1 })
+  assert(own(one)[1] == 1 and again(one)[1] == 1)
+  factor = 5
+  assert(own(one)[1] == 5 and again(one)[1] == 5)
+end

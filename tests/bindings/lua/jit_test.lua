@@ -144,3 +144,35 @@ do
   end)
   assert(inside(tn.tensor({ 7 }))[1] == 35)
 end
+
+-- A graph is kept for a structure: names with dots are no tables in tables, and "1" is not the first of a list.
+local same = tn.jit(function(t) return t end)
+near(same({ a = { b = x } }).a.b, { 1, 2, 3, 5 }, "tables in a table")
+near(same({ ["a.b"] = x })["a.b"], { 1, 2, 3, 5 }, "a name with a dot")
+near(same({ x })[1], { 1, 2, 3, 5 }, "a list")
+near(same({ ["1"] = x })["1"], { 1, 2, 3, 5 }, "a name that is a number")
+
+-- What would have no effect, or could not be meant, is refused.
+for _, size in ipairs({ 0, -1, 1.5, "a" }) do
+  fails("cache_size: expected a whole number from 1, got " .. size, tn.jit, tn.exp, { cache_size = size })
+end
+fails("batch_axes: expected axes from 0, or false, got -1", tn.jit, tn.exp, { batch_axes = -1 })
+fails("batch_axes: expected axes from 0, or false, got a", tn.jit, tn.exp, { batch_axes = { 0, "a" } })
+fails("tn.model: input 1: expected one of name, shape, dtype, got 'dtpye'", function()
+  tn.model(function(a) return a end, { { name = "x", shape = { 2 }, dtpye = "int64" } })
+end)
+
+-- nil stays where it is among arguments and results.
+local nothing, something = tn.jit(function(a, b) return a, b end)(nil, x)
+assert(nothing == nil)
+near(something, { 1, 2, 3, 5 }, "the second result")
+near(select(2, tn.value_and_grad(function(a, b) return b and b:sum() or a:sum() end)(x)), { 1, 1, 1, 1 }, "an argument that is left out")
+
+-- Attributes that are lists: numbers with fractions, texts, nothing.
+near(tn.op("Constant", {}, { value_floats = { 0.5, 1.5 } }), { 0.5, 1.5 }, "numbers with fractions")
+near(tn.op("Constant", {}, { value_ints = { 3, 1 << 40 } }), { 3, 1 << 40 }, "whole numbers")
+near(tn.op("Constant", {}, { value_ints = {} }), {}, "nothing")
+local leaky = tn.op("RNN", { tn.ones({ 2, 1, 1 }), tn.full({ 1, 1, 1 }, -1.0), tn.zeros({ 1, 1, 1 }) },
+  { hidden_size = 1, activations = { "LeakyRelu" }, activation_alpha = { 0.25 } }, 2)
+near(leaky[1], { -0.25, -0.25 }, "texts and numbers")
+fails("attribute value_floats: expected numbers alone or texts alone in a list", tn.op, "Constant", {}, { value_floats = { 1, "a" } })

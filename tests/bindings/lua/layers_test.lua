@@ -56,3 +56,10 @@ fails("expected to be called inside nn.build", function() nn.Linear(2)(x) end)
 fails("nn.module: expected a table of layers with a function forward", function() nn.module {} end)
 fails("layer 0: ", function() nn.build(nn.Sequential(nn.Conv(2, 3)), input) end)
 fails("input 0: expected floats of rank at least 3", function() nn.build(nn.Sequential(nn.Conv(2, 3)), input) end)
+
+-- What would have no effect is refused.
+fails("nn.Residual: options: expected one of shortcut, activation, got 'activaton' (did you mean 'activation'?)", nn.Residual,
+  nn.Linear(3), { activaton = tn.relu })
+fails("nn.build: options: expected one of seed, got 'sed'", nn.build, nn.Linear(2), input, { sed = 1 })
+fails("nn.Sequential: layer 2: expected a function or a model, got nil", nn.Sequential, nn.Linear(3), nil, tn.relu)
+fails("nn.Sequential: layer 1: expected a function or a model, got string", nn.Sequential, "relu")

@@ -77,3 +77,12 @@ assert(#made == 30 and #chosen == 5 and #judged == 5 and #whole_part == 35)
 local few = data:part(1, 5)
 made, chosen, judged = recipe({}).parts(few)
 assert(#made == 5 and #chosen == 5 and #judged == 5)
+
+-- A pattern of a node's name means this node, also where nodes are called like operators.
+local two = tn.model(function(x)
+  return tn.matmul(tn.matmul(x, tn.tensor({ { 1, 2 }, { 3, 4 } })), tn.tensor({ { 1, 0 }, { 2, 1 } }))
+end, { { name = "x", shape = { "N", 2 } } })
+local pattern_of = recipe({}).patterns(two)
+assert(pattern_of("MatMul") == "*/MatMul" and pattern_of("MatMul_1") == "MatMul_1" and pattern_of("a[0]") == "a?0?")
+local _, seen = two:apply("quantizer.weights", { skip = { pattern_of("MatMul") } })
+assert(seen.counts.quantized == 1)

@@ -104,3 +104,12 @@ fails("nn.load: expected a model, got nil", function() tn.nn.load() end)
 fails("input x: expected whole sizes, or names of sizes, got 0.5", function()
   tn.model(function(a) return a end, { { name = "x", shape = { "N", 0.5 } } })
 end)
+
+-- Rows are counted from 1, in messages too.
+do
+  local t = tn.tensor { { 1, 2 }, { 3, 4 } }
+  assert(#t:rows(2, 1) == 0 and t:rows(2, 2)[1] == 3)
+  fails("tensor:rows: expected rows within 1..2, got 0..1", function() t:rows(0, 1) end)
+  fails("tensor:rows: expected rows within 1..2, got 1..3", function() t:rows(1, 3) end)
+  fails("tensor:rows: expected rows within 1..2, got " .. math.mininteger, function() t:rows(math.mininteger, 1) end)
+end

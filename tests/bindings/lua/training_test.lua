@@ -46,3 +46,31 @@ local slow = tn.step(slope, { w = tn.tensor({ 0 }, "float32") }, {
 slow(tn.tensor({ 1 }, "float32"))
 assert(slow:parameters().w:values()[1] == -0.5)
 fails("accumulate: expected at least 1 batch", function() tn.step(slope, {}, { accumulate = 0 }) end)
+
+fails("accumulate: expected at least 1 batch, got 1.5", function() tn.step(slope, {}, { accumulate = 1.5 }) end)
+
+-- Rates are finite numbers, as settings are.
+local function stepped(rate) return tn.step(slope, { w = tn.tensor({ 0 }, "float32") }, { rate = rate })(tn.tensor({ 1 }, "float32")) end
+fails("step: rate: expected a finite number, or a schedule or function that gives one, got ", stepped, function() return 0 / 0 end)
+fails("step: rate: expected a finite number, or a schedule or function that gives one, got string", stepped, "cosine")
+fails("step: rate: expected a finite number, or a schedule or function that gives one, got nil", stepped, function() end)
+
+-- The rate of an optimizer counts for the pass as it does for tn.train.
+local function trained_by(train, rate)
+  local net = tn.nn.build(tn.nn.Linear(2, { init = "ones" }), { { name = "x", shape = { "N", 2 } } })
+  local data = tn.data.arrays { x = tn.tensor { { 1, 2 }, { 3, 4 } }, label = tn.tensor({ 0, 1 }, "int64") }
+  local model = train(net, { data = data, epochs = 1, batch = 2, optimizer = tn.optim.sgd { lr = rate } })
+  return model:parameters()["weight"]:values()
+end
+local function by_pass(model, options) return (model:apply("trainer.train", options)) end
+for _, rate in ipairs { 0.5, tn.schedule.constant { base = 0.25 } } do
+  local a, b = trained_by(by_pass, rate), trained_by(tn.train, rate)
+  for i = 1, 4 do assert(a[i] == b[i], a[i] .. " and " .. b[i]) end
+end
+
+-- A metric of labels that the data do not have is refused before anything is trained.
+fails("option metric: metrics.mse compares outputs with labels", function()
+  local net = tn.nn.build(tn.nn.Linear(2), { { name = "x", shape = { "N", 2 } } })
+  local data = tn.data.arrays { x = tn.tensor { { 1, 2 }, { 3, 4 } } }
+  tn.train(net, { data = data, validation = data, metric = "mse", loss = tn.loss["distiller.response"] { teacher = net, alpha = 1 } })
+end)

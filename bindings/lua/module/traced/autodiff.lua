@@ -129,6 +129,19 @@ end
 local function counted(list) return table.pack(table.unpack(list)) end
 local function uncounted(args) return { table.unpack(args, 1, args.n) } end
 
+-- What moves along with a value: of its type and shape. A size that is not known yet fits any.
+local function moving_with(what, given, dtype, shape)
+  local value = as_value(given)
+  local fits = #value.shape == #shape
+  for i, size in ipairs(fits and shape or {}) do
+    fits = fits and (size == value.shape[i] or math.type(size) ~= "integer" or size < 0 or value.shape[i] < 0)
+  end
+  if not fits then
+    fail(what, ": expected the shape [", table.concat(shape, ", "), "], got [", table.concat(value.shape, ", "), "]")
+  end
+  return cast(value, dtype)
+end
+
 local function pull(f, primals, cotangents)
   local inner = inner_graph(f, primals, always, differentiated("vjp"))
   local given, weights = {}, {}
@@ -137,32 +150,20 @@ local function pull(f, primals, cotangents)
     fail("vjp: expected one cotangent for each of ", #inner.values, " results, got ", #given)
   end
   for _, i in ipairs(floats_among(inner.values)) do
-    weights[#weights + 1] = cast(as_value(given[i]), inner.values[i].dtype)
+    weights[#weights + 1] = moving_with("vjp: cotangents", given[i], inner.values[i].dtype, inner.values[i].shape)
   end
   local made = inner.splice((inner.model:apply("autodiff.vjp", { argnums = inner.positions })), weights)
   return table.unpack(refill_all(primals, made, { at = #inner.values }), 1, primals.n)
 end
 
-local plain = setmetatable({}, { __mode = "k" }) -- compiled forms of f, for calls outside of a trace
-local pulled = setmetatable({}, { __mode = "k" })
-local pushed = setmetatable({}, { __mode = "k" })
-local function kept(cache, f, make)
-  cache[f] = cache[f] or compile(make(), {})
-  return cache[f]
-end
-
 -- The results of f, then a function: it takes a weight for each number in them, in their structure, and gives
--- the gradient of the weighted sum, one for each argument.
+-- the gradient of the weighted sum, one for each argument. Outside of a trace f is traced on each call.
 function tn.vjp(f, ...)
   inline_of(f, "tn.vjp")
   local primals = table.pack(...)
-  local results = table.pack(kept(plain, f, function() return inline_of(f) end)(...))
-  results[results.n + 1] = function(...)
-    local both = kept(pulled, f, function()
-      return function(a, b) return pull(f, counted(a), counted(b)) end
-    end)
-    return both(uncounted(primals), { ... })
-  end
+  local results = table.pack(compile(inline_of(f))(...))
+  local both = compile(function(a, b) return pull(f, counted(a), counted(b)) end)
+  results[results.n + 1] = function(...) return both(uncounted(primals), { ... }) end
   return table.unpack(results, 1, results.n + 1)
 end
 
@@ -173,7 +174,10 @@ local function push(f, primals, tangents)
   if #given ~= #inner.given then
     fail("jvp: expected ", #inner.given, " tangents, as many as primals, got ", #given)
   end
-  for i, x in ipairs(given) do moved[i] = cast(as_value(x), (type_of(inner.given[i]))) end
+  for i, x in ipairs(given) do
+    local dtype, shape = type_of(inner.given[i])
+    moved[i] = moving_with("jvp: tangents", x, dtype, shape)
+  end
   local made = inner.splice((inner.model:apply("autodiff.jvp", { argnums = inner.positions })), moved)
   local count, slopes = #inner.values, {}
   for i = 1, count do slopes[i] = tn.zeros_like(made[i]) end -- integers and truth values do not change
@@ -184,13 +188,10 @@ local function push(f, primals, tangents)
 end
 
 -- The results of f at the list primals, then how they change when the primals move along the list tangents. Of a
--- tn.grad it is a Hessian-vector product.
+-- tn.grad it is a Hessian-vector product. Outside of a trace f is traced on each call.
 function tn.jvp(f, primals, tangents)
   inline_of(f, "tn.jvp")
-  local both = kept(pushed, f, function()
-    return function(a, b) return push(f, counted(a), counted(b)) end
-  end)
-  return both(primals, tangents)
+  return compile(function(a, b) return push(f, counted(a), counted(b)) end)(primals, tangents)
 end
 
 -- One axis for each leaf of x: `axes` is one for all, false for none, or a table like the top of x.
@@ -207,11 +208,21 @@ local function spread(axes, x, out)
   return out
 end
 
--- The axes of the i-th argument or result: one for all of them, 0 where nothing is said.
-local function axes_for(axes, i)
-  if axes == nil then return 0 end
-  if type(axes) == "table" then return axes[i] or false end
-  return axes
+-- The axes of each of n arguments or results: one for all of them, 0 where nothing is said.
+local function axes_of_all(what, axes, n)
+  local all = {}
+  for i = 1, n do
+    if type(axes) == "table" then
+      all[i] = axes[i]
+    else
+      all[i] = axes == nil and 0 or axes
+    end
+    if all[i] == nil then fail("vmap: ", what, ": expected ", n, " axes in a list, one for each, or false; got none for number ", i) end
+  end
+  for key in pairs(type(axes) == "table" and axes or {}) do
+    if all[key] == nil then fail("vmap: ", what, ": expected ", n, " axes in a list, got one more for ", tostring(key)) end
+  end
+  return all
 end
 
 local function words_of(axes)
@@ -253,17 +264,18 @@ end
 -- "different", what is done with tn.dropout and other random functions.
 function tn.vmap(f, in_axes, out_axes, options)
   inline_of(f, "tn.vmap")
-  local _, rest = split_options(options)
+  local rest = {}
+  for key, value in pairs(options or {}) do rest[key] = value end
   local random = rest.random or "error"
   rest.random = nil
   return compile(function(...)
     local args, axes, sizes = table.pack(...), {}, {}
-    for i = 1, args.n do spread(axes_for(in_axes, i), args[i], axes) end
+    for i, axis in ipairs(axes_of_all("in_axes", in_axes, args.n)) do spread(axis, args[i], axes) end
     local inner = inner_graph(f, args, always, example_of(axes, sizes))
     if #sizes == 0 then fail("vmap: expected an axis in in_axes, got none") end
     local words, back = words_of(given_axes(axes)), {}
     for _ = 1, #inner.captured do words[#words + 1] = "none" end
-    for i = 1, inner.results.n do spread(axes_for(out_axes, i), inner.results[i], back) end
+    for i, axis in ipairs(axes_of_all("out_axes", out_axes, inner.results.n)) do spread(axis, inner.results[i], back) end
     local made = inner.splice((inner.model:apply("autodiff.vmap", {
       axis_size = math.max(sizes[1], 0), in_axes = table.concat(words, ", "), random = random,
       out_axes = table.concat(words_of(back), ", "),

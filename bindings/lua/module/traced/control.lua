@@ -158,10 +158,18 @@ local function counted_loop(who, steps, init, step)
   return refill(init, out, from), refill(stacks, out, from)
 end
 
+local function bound_of(x, what)
+  local value = as_value(x)
+  if is_float[value.dtype] or #value.shape > 0 then
+    fail("fori_loop: ", what, ": expected one integer, got ", kind(x) == "number" and x or describe(value))
+  end
+  return cast(value, "int64")
+end
+
 -- state = init, then state = body(i, state) for i from lower to upper, upper excluded; the last state.
 function control_functions.fori_loop(lower, upper, body, init)
-  local first = cast(as_value(lower), "int64")
-  local steps = tn.subtract(cast(as_value(upper), "int64"), first)
+  local first = bound_of(lower, "lower")
+  local steps = tn.subtract(bound_of(upper, "upper"), first)
   return (counted_loop("fori_loop", steps, init, function(i, state)
     return inline_of(body)(lower == 0 and i or i + first, state), {}
   end))
@@ -171,11 +179,19 @@ end
 -- length, the number of steps where xs is nil; reverse, from the last slice to the first.
 function control_functions.scan(f, init, xs, options)
   local o = options or {}
+  only("scan: options", o, { "length", "reverse" })
+  if kind(o.length) == "number" and (math.type(o.length) ~= "integer" or o.length < 0) then
+    fail("scan: length: expected an integer from 0, got ", o.length)
+  end
   if xs == nil then
     if not o.length then fail("scan: expected xs or length, got neither") end
     return counted_loop("scan", as_value(o.length), init, function(_, state) return inline_of(f)(state) end)
   end
   local slices, stacks = leaves_of(xs), nil
+  if #slices == 0 then fail("scan: expected tensors in xs, got none") end
+  if math.type(o.length) == "integer" and slices[1].shape[1] ~= o.length then
+    fail("scan: length: expected that of the first axis of xs, got ", o.length, " and ", describe(slices[1]))
+  end
   local states, made = steady("scan", init, slices, function(states)
     return traced(function(trace)
       local state, parts = inputs_like(trace, "state", init, states), {}

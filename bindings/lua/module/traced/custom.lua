@@ -88,7 +88,7 @@ function tn.custom_vjp(f, forward, backward)
     end)
     local made = call_function(label, kinds, body, gradient, given, #values)
     return table.unpack(refill_all(results, made, { at = 0 }), 1, results.n)
-  end)
+  end, true)
 end
 
 -- The gradient graph of a function by its inputs and cotangents alone: nothing of the body is computed before the
@@ -133,5 +133,5 @@ function tn.checkpoint(f)
     local gradient = recomputed(body, given, inner.values)
     local made = call_function(label, kinds, body, gradient, given, #inner.values)
     return table.unpack(refill_all(inner.results, made, { at = 0 }), 1, inner.results.n)
-  end)
+  end, true)
 end

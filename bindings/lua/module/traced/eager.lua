@@ -3,11 +3,9 @@
 
 local eager_plans, eager_order, eager_limit = {}, {}, 256
 
--- A call with the same function, structure and numbers, whose tensors are the arguments of the graph.
-local function eager_plan(name, f, args, key)
-  local made = eager_plans[key]
-  if made then return made end
-  made = tn.jit(function(...)
+-- f of these arguments, whose tensors are the arguments of the graph.
+local function compiled_call(f, args)
+  return tn.jit(function(...)
     local tensors, at, filled = { ... }, 0, {}
     for i = 1, args.n do
       filled[i] = map_leaves(args[i], function(leaf)
@@ -18,20 +16,29 @@ local function eager_plan(name, f, args, key)
     end
     return f(table.unpack(filled, 1, args.n))
   end)
+end
+
+-- A call with the same function, structure and numbers.
+local function eager_plan(f, args, key)
+  local made = eager_plans[key]
+  if made then return made end
+  made = compiled_call(f, args)
   eager_plans[key] = made
   eager_order[#eager_order + 1] = key
   if #eager_order > eager_limit then eager_plans[table.remove(eager_order, 1)] = nil end
   return made
 end
 
--- Adds to key what makes x another argument: its structure, numbers, and which objects it holds. Appends its tensors to
--- list; false where a value is traced.
+-- Adds to key what makes x another argument: its structure, numbers, and which objects it holds; key.has_functions says
+-- whether functions are among them. Appends its tensors to list; false where a value is traced.
 local function add_to_key(key, x, list)
   local what = kind(x)
   if what == "traced" then return false end
   if what == "tensor" then
     list[#list + 1] = x
     key[#key + 1] = what
+  elseif is_function(x) then
+    key.has_functions = true
   elseif type(x) == "table" then
     key[#key + 1] = "{"
     for _, name in ipairs(sorted_keys(x)) do
@@ -46,14 +53,16 @@ local function add_to_key(key, x, list)
   return true
 end
 
-local function anywhere(name, f)
+-- Functions may use what changes outside of them, so calls with some are traced each time, as all calls are where is_open.
+local function anywhere(name, f, is_open)
   return function(...)
     if innermost() then return f(...) end
     local args, key, tensors = table.pack(...), { name }, {}
     for i = 1, args.n do
       if not add_to_key(key, args[i], tensors) then return f(...) end
     end
-    return eager_plan(name, f, args, table.concat(key, ";"))(table.unpack(tensors))
+    local plan = (is_open or key.has_functions) and compiled_call(f, args) or eager_plan(f, args, table.concat(key, ";"))
+    return plan(table.unpack(tensors))
   end
 end
 

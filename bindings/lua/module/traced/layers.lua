@@ -92,7 +92,8 @@ tn.nn = (function()
     return setmetatable(parts, Module)
   end
   function nn.Sequential(...)
-    local parts = { ... }
+    local parts, n = { ... }, select("#", ...)
+    for i = 1, n do inline_of(parts[i], "nn.Sequential: layer " .. i) end
     function parts.forward(_, x)
       for _, layer in ipairs(parts) do x = layer(x) end
       return x
@@ -102,6 +103,7 @@ tn.nn = (function()
   -- activation(body(x) + shortcut(x)), options shortcut and activation.
   function nn.Residual(body, options)
     local o = options or {}
+    only("nn.Residual: options", o, { "shortcut", "activation" })
     return nn.module {
       body = body, shortcut = o.shortcut,
       forward = function(_, x)
@@ -113,6 +115,7 @@ tn.nn = (function()
 
   -- A model of a network: a module, a layer, or a function that uses some. inputs: as those of tn.model.
   function nn.build(network, inputs, options)
+    only("nn.build: options", options or {}, { "seed" })
     local before = building
     building = { names = {}, used = {}, seed = options and options.seed or 0 }
     if type(network) == "table" then name_all(network, "", building.names) end

@@ -6,24 +6,29 @@ local function snr_of(args, whole, model, data)
   return tn.compare(whole, model, data, { limit = args.limit or 64, layers = false, mask = args.mask }).snr_db or -math.huge
 end
 
--- What a model is measured by, and what it must come to: the signal to noise of its worst output, or how much a metric falls.
-local function target_of(args, whole, data)
+-- What a model is measured by, and what it must come to: the signal to noise of its worst output, how much a metric falls, or
+-- both, one after the other.
+local function targets_of(args, whole, data)
+  local targets = {}
   if args.max_drop then
     local metric = args.metric or "accuracy"
     local asked = { metric = metric, against = whole }
     local was = tn.evaluate(whole, data, asked)
     local sign = was.higher_is_better and 1 or -1
-    return {
+    targets[1] = {
       name = "max_drop", unit = metric .. " lost",
       measure = function(model) return -(was.value - tn.evaluate(model, data, asked).value) * sign end,
       least = -args.max_drop, text = function(found) return string.format("%.4f", -found) end, wanted = string.format("%g", args.max_drop),
     }
   end
-  return {
-    name = "min_snr", unit = "dB",
-    measure = function(model) return snr_of(args, whole, model, data) end,
-    least = args.min_snr, text = function(found) return string.format("%.1f dB", found) end, wanted = string.format("%g dB", args.min_snr),
-  }
+  if args.min_snr then
+    targets[#targets + 1] = {
+      name = "min_snr", unit = "dB",
+      measure = function(model) return snr_of(args, whole, model, data) end,
+      least = args.min_snr, text = function(found) return string.format("%.1f dB", found) end, wanted = string.format("%g dB", args.min_snr),
+    }
+  end
+  return targets
 end
 
 -- The smallest number of layers from the front of `ranked` that have to stay in float, found by halving: `measure(n)` is what is
@@ -49,15 +54,23 @@ local function fewest(measure, count, least)
   return high, at(high), evaluations
 end
 
--- A name as a pattern that means it: what is special in patterns may be any letter.
-local function pattern_of(name) return (name:gsub("[%[%]%*%?]", "?")) end
+-- A function of a node's name: a pattern that means this node of the model. What is special in patterns may be any letter, and a
+-- name that is an operator's as well would mean all nodes of that operator, so it stands behind its scope.
+local function patterns_for(model)
+  local operators = {}
+  for _, node in ipairs(model:inspect().nodes) do operators[node.op] = true end
+  return function(name)
+    local pattern = name:gsub("[%[%]%*%?]", "?")
+    return operators[name] and "*/" .. pattern or pattern
+  end
+end
 
--- The fewest layers in float that reach the target of `args` on `data`: { skip = patterns, layers = { node, op, why }, evaluations,
+-- The fewest layers in float that reach the targets of `args` on `data`: { skip = patterns, layers = { node, op, why }, evaluations,
 -- of, found }. make(skip) gives the model without them, sensitivity() the rows of quantizer.sensitivity. At least one layer
 -- that computes stays in 8 bits; where that is too little it is an error that says what the best came to, and what limits it.
 local function mixed_precision(name, args, whole, data, make, sensitivity)
-  local target = target_of(args, whole, data)
   local rows, last
+  local pattern_of = patterns_for(whole)
   local function first(n)
     local skip = native.list()
     for i = 1, n do skip[i] = pattern_of(rows[i].node) end
@@ -73,19 +86,24 @@ local function mixed_precision(name, args, whole, data, make, sensitivity)
     end
     return last
   end
-  local function measure(n)
-    return target.measure(make(first(n)))
-  end
-  local plain = measure(0)
-  if plain >= target.least then return { skip = native.list(), layers = native.list(), evaluations = 1, found = plain } end
-  local n, found, evaluations, best = fewest(function(count) return count == 0 and plain or measure(count) end, ranked(), target.least)
-  local used = n or best
-  if not n then
-    local limit = rows[used + 1]
+  local function reached(target)
+    local function measure(n) return target.measure(make(first(n))) end
+    local plain = measure(0)
+    if plain >= target.least then return 0, plain, 1 end
+    local n, found, evaluations, best = fewest(function(count) return count == 0 and plain or measure(count) end, ranked(), target.least)
+    if n then return n, found, evaluations end
+    local limit = rows[best + 1]
     error(string.format("recipe %s: option %s: expected %s, the best that was found is %s with %d of %d layers in float%s; nothing was "
-      .. "written", name, target.name, target.wanted, target.text(found), used, #rows,
+      .. "written", name, target.name, target.wanted, target.text(found), best, #rows,
       limit and string.format(", limited by %s (%s, %.1f dB alone)", limit.node, limit.op, limit.snr_db) or ""), 0)
   end
+  local used, evaluations, found, target = -1, 0, nil, nil
+  for _, one in ipairs(targets_of(args, whole, data)) do
+    local n, left, count = reached(one)
+    evaluations = evaluations + count
+    if n > used then used, found, target = n, left, one end
+  end
+  if used == 0 then return { skip = native.list(), layers = native.list(), evaluations = evaluations, found = found } end
   local layers = native.list()
   for i = 1, used do
     local row = rows[i]

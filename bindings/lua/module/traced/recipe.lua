@@ -32,12 +32,12 @@ local function refuse_kind(recipe, key, option, value)
 end
 
 -- The layers that lose most, which are named in a warning.
-local function weakest_of(compared)
-  local weakest, quoted = native.list(), {}
+local function weakest_of(compared, before)
+  local weakest, quoted, pattern_of = native.list(), {}, patterns_for(before)
   for _, row in ipairs(compared.layers) do -- the most damaging first
     if #weakest < 3 and row.node ~= "" and row.op ~= "Softmax" and not row.trouble and row.damage > 0 then
       weakest[#weakest + 1] = { node = row.node, op = row.op, snr_db = row.snr_db, damage = row.damage }
-      quoted[#quoted + 1] = '"' .. row.node .. '"'
+      quoted[#quoted + 1] = '"' .. pattern_of(row.node) .. '"'
     end
   end
   return weakest, quoted
@@ -80,7 +80,7 @@ local function judged(spec, args, before, after, data)
   if is_asked or (compared.snr_db or 1e9) < low_snr then -- only then somebody asks which layers lose it
     compared = tn.compare(before, after, data, { limit = args.limit or 64, mask = args.mask })
   end
-  local weakest, quoted = weakest_of(compared)
+  local weakest, quoted = weakest_of(compared, before)
   local result = { snr_db = compared.snr_db, outputs = compared.outputs, weakest = weakest, judged_on = compared.samples }
   local advice = advice_of(spec, args, quoted)
   if args.min_snr and not ((result.snr_db or -1e9) >= args.min_snr) then
@@ -227,7 +227,7 @@ end
 -- begins with a float model, for what is quantized already there is --requantize); first and last, passes around that of `convert(id, options)`,
 -- which is a whole recipe.
 -- An option that is not used is an error, at the latest when the model is saved. Of the result, `options(id, table)` is the table with what was given for that
--- component, `idle(id)` says that the component did nothing with it, `mixed(whole, data, make, sensitivity)` is what mixed.lua says, `joined(a, b)` two lists as one, `list()` one of nothing, `methods(given, known)` the
+-- component, `idle(id)` says that the component did nothing with it, `mixed(whole, data, make, sensitivity)` is what mixed.lua says, `joined(a, b)` two lists as one, `patterns(model)` a function that makes a pattern of a node's name, `list()` one of nothing, `methods(given, known)` the
 -- list of an option that names some of these; `load()` is the model, `float_model()` that in float32, normalized and folded; `judge(before, after, data)`, `trained(before, after, data, metric)`, `result(sizes, judged, more)` and `parts(data)` are above; with `described`, a table, the script is only asked what it
 -- takes and returns that.
 function tn.recipe(spec)
@@ -334,7 +334,7 @@ function tn.recipe(spec)
   function recipe.snr(whole, model, data) return snr_of(args, whole, model, data) end
   function recipe.mixed(whole, data, make, sensitivity) return mixed_precision(spec.name, args, whole, data, make, sensitivity) end
   function recipe.methods(methods, names) return listed(spec.name, methods, names) end
-  recipe.joined, recipe.list = joined, native.list
+  recipe.joined, recipe.list, recipe.patterns = joined, native.list, patterns_for
   function recipe.stayed(report) return stayed(args, report) end
   function recipe.judge(before, after, data) return judged(spec, args, before, after, data) end
   function recipe.trained(before, after, data, metric) return trained(spec, args, before, after, data, metric) end

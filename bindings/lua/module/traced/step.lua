@@ -87,17 +87,13 @@ local function build(step, batch)
 end
 
 -- A number, or a schedule or function of the update's number, at this step.
-local function number_at(step, given)
-  if type(given) ~= "number" then given = given(step.count // step.accumulate) end
-  return given
-end
-
-local function setting_at(step, name)
-  local value = number_at(step, step.settings[name])
-  if value ~= value or value == math.huge or value == -math.huge then
-    fail("step: setting ", name, ": expected a finite number, got ", value)
+local function number_at(step, what, given)
+  if type(given) == "function" or type(given) == "userdata" then given = given(step.count // step.accumulate) end
+  if type(given) ~= "number" or given ~= given or given == math.huge or given == -math.huge then
+    fail("step: ", what, ": expected a finite number, or a schedule or function that gives one, got ",
+      type(given) == "number" and given or kind(given))
   end
-  return value
+  return given
 end
 
 -- step(x, y, ...): the loss before the update, a number. Batches of another shape have a plan of their own,
@@ -128,10 +124,10 @@ function stepper:__call(...)
     n = n + 1
     batch[n] = tn.tensor(value, self.types_of[key][name])
   end
-  for _, name in ipairs(self.inputs[1]) do append("setting/" .. name, setting_at(self, name)) end
+  for _, name in ipairs(self.inputs[1]) do append("setting/" .. name, number_at(self, "setting " .. name, self.settings[name])) end
   if self.accumulate > 1 then append("accumulated/update", (self.count + 1) % self.accumulate == 0 and 1 or 0) end
-  append("learning_rate", number_at(self, self.rate))
-  for _, name in ipairs(self.inputs[2]) do append("setting/" .. name, setting_at(self, name)) end
+  append("learning_rate", number_at(self, "rate", self.rate))
+  for _, name in ipairs(self.inputs[2]) do append("setting/" .. name, number_at(self, "setting " .. name, self.settings[name])) end
   self.count = self.count + 1
   local results = table.pack(plan(table.unpack(batch, 1, n)))
   if self.names_of[key] then refuse_nan(self.names_of[key], results[results.n][1]) end
@@ -170,7 +166,9 @@ function tn.step(loss, params, options)
   end
   step.check_nan = rest.check_nan
   step.accumulate, step.groups = rest.accumulate or 1, rest.groups
-  if step.accumulate < 1 then fail("step: accumulate: expected at least 1 batch, got ", step.accumulate) end
+  if math.type(step.accumulate) ~= "integer" or step.accumulate < 1 then
+    fail("step: accumulate: expected at least 1 batch, got ", tostring(step.accumulate))
+  end
   if rest.clip_norm or rest.clip_value then step.clip = { norm = rest.clip_norm or 0, value = rest.clip_value or 0 } end
   step.joint = rest.joint or {}
   step.settings, step.driven, step.inputs = rest.settings or {}, {}, { {}, {} }

@@ -48,6 +48,15 @@ local function close_trace(trace)
   end
 end
 
+-- An option by another name would be without effect.
+local function only(who, given, names)
+  for key in pairs(given) do
+    local is_known = false
+    for _, name in ipairs(names) do is_known = is_known or rawequal(key, name) end
+    if not is_known then fail(who, ": ", native.expected_one_of(names, tostring(key))) end
+  end
+end
+
 local function current(what)
   local trace = innermost()
   if not trace then fail(what or "this function", ": expected to be called inside tn.jit, tn.grad or tn.vmap") end

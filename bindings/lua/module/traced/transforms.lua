@@ -12,9 +12,17 @@ local function sorted_keys(t)
   return keys
 end
 
+-- Layers and compiled functions are tables that can be called.
+local function is_function(x)
+  local meta = type(x) == "table" and getmetatable(x)
+  return type(x) == "function" or type(meta) == "table" and meta.__call ~= nil
+end
+
+local function is_leaf(x) return type(x) ~= "table" or is_traced(x) or is_function(x) end
+
 -- The leaves of x in order, appended to list, with a name for each in names.
 local function flatten(x, name, list, names)
-  if type(x) == "table" and not is_traced(x) then
+  if not is_leaf(x) then
     for _, key in ipairs(sorted_keys(x)) do
       flatten(x[key], name == "" and tostring(key) or name .. "." .. tostring(key), list, names)
     end
@@ -25,12 +33,21 @@ local function flatten(x, name, list, names)
   return list, names
 end
 
--- x with other leaves: change(leaf) in the same order.
+-- x with other leaves: change(leaf) in the same order. nil has none.
 local function map_leaves(x, change)
-  if type(x) ~= "table" or is_traced(x) then return change(x) end
+  if x == nil then return nil end
+  if is_leaf(x) then return change(x) end
   local made = {}
   for _, key in ipairs(sorted_keys(x)) do made[key] = map_leaves(x[key], change) end
   return made
+end
+
+-- The structure of x as text, which is another one for { a = { b = x } } and { ["a.b"] = x }.
+local function structure_of(x)
+  if is_leaf(x) then return x == nil and "nil" or "." end
+  local parts = {}
+  for i, key in ipairs(sorted_keys(x)) do parts[i] = string.format("%q", key) .. structure_of(x[key]) end
+  return "{" .. table.concat(parts, ",") .. "}"
 end
 
 local function type_of(x)
@@ -95,9 +112,9 @@ local function inline_of(f, who)
     model_functions[f] = model_functions[f] or function(...) return model_call(f, ...) end
     return model_functions[f]
   end
+  if rawequal(getmetatable(f), compiled) then return f.inline end
   local meta = getmetatable(f)
-  if rawequal(meta, compiled) then return f.inline end
-  if type(f) ~= "function" and not (type(meta) == "table" and meta.__call) then
+  if not is_function(f) and not (type(meta) == "table" and meta.__call) then
     fail(who or "this transform", ": expected a function or a model, got ", describe(f))
   end
   return f
@@ -141,9 +158,9 @@ function compiled:__call(...)
   local leaves, key = {}, {}
   if innermost() then return self.inline(...) end
   for i = 1, args.n do
-    local first, names = #leaves + 1, {}
-    flatten(args[i], "x" .. i, leaves, names)
-    key[#key + 1] = table.concat(names, ",")
+    local first = #leaves + 1
+    flatten(args[i], "", leaves, {})
+    key[#key + 1] = structure_of(args[i])
     local batch = axis_for(self.batch_axes, i)
     for position = first, #leaves do
       if is_traced(leaves[position]) then return self.inline(...) end
@@ -200,6 +217,14 @@ local function compile(inline, options)
     limit = rest.cache_size or 64, batch_axes = rest.batch_axes, check_nan = rest.check_nan,
   }
   rest.cache_size, rest.batch_axes, rest.check_nan = nil, nil, nil
+  if math.type(made.limit) ~= "integer" or made.limit < 1 then
+    fail("cache_size: expected a whole number from 1, got ", tostring(made.limit))
+  end
+  for _, axis in pairs(type(made.batch_axes) == "table" and made.batch_axes or { made.batch_axes }) do
+    if axis and (math.type(axis) ~= "integer" or axis < 0) then
+      fail("batch_axes: expected axes from 0, or false, got ", tostring(axis))
+    end
+  end
   return setmetatable(made, compiled)
 end
 
@@ -225,6 +250,7 @@ function tn.model(f, inputs)
       if type(input) ~= "table" or not input.name or not input.shape then
         fail("tn.model: input ", i, ": expected { name = ..., shape = ... }")
       end
+      only("tn.model: input " .. i, input, { "name", "shape", "dtype" })
       given[i] = add_input(trace, input.name, input.dtype or "float32", input.shape)
     end
     local results = table.pack(inline_of(f)(table.unpack(given)))

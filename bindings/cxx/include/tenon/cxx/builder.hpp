@@ -2,6 +2,7 @@
 #pragma once
 // Builder: a graph made node by node, or from parts of others; build() gives the model.
 
+#include <algorithm>
 #include <deque>
 #include <string>
 #include <utility>
@@ -184,12 +185,35 @@ class Builder {
         const std::string& text = keys_.emplace_back(value.get<std::string>());
         return {TN_ANY_TEXT, 0, text.size(), {.p = text.data()}};
       }
-      if (!value.is_array()) invalid(cat("attribute ", key, ": expected numbers or a text"));
-      const auto& list = ints_.emplace_back(value.get<std::vector<int64_t>>());
-      return {TN_ANY_I64S, 0, list.size(), {.p = list.data()}};
+      const bool is_list = value.is_array() || (value.is_object() && value.empty());
+      if (!is_list) invalid(cat("attribute ", key, ": expected numbers, texts or a list of them"));
+      return read_list(key, value);
+    }
+    // Whole numbers, numbers or texts; nothing is a list of whole numbers.
+    tn_any read_list(const std::string& key, const Json& value) {
+      auto are_all = [&](auto is_one) { return std::all_of(value.begin(), value.end(), is_one); };
+      if (are_all([](const Json& one) { return one.is_number_integer(); })) {
+        std::vector<int64_t>& list = ints_.emplace_back();
+        for (const Json& one : value)
+          list.push_back(one);
+        return {TN_ANY_I64S, 0, list.size(), {.p = list.data()}};
+      }
+      if (are_all([](const Json& one) { return one.is_number(); })) {
+        const auto& list = floats_.emplace_back(value.get<std::vector<double>>());
+        return {TN_ANY_F64S, 0, list.size(), {.p = list.data()}};
+      }
+      if (!are_all([](const Json& one) { return one.is_string(); }))
+        invalid(cat("attribute ", key, ": expected numbers alone or texts alone in a list, got ",
+                    dump(value)));
+      std::vector<tn_str>& list = texts_.emplace_back();
+      for (const Json& one : value)
+        list.push_back(str(keys_.emplace_back(one.get<std::string>())));
+      return {TN_ANY_TEXTS, 0, list.size(), {.p = list.data()}};
     }
     std::deque<std::string> keys_;
     std::deque<std::vector<int64_t>> ints_;
+    std::deque<std::vector<double>> floats_;
+    std::deque<std::vector<tn_str>> texts_;
   };
 
   const tn_host_graph_edit& edits() const { return *session()->edit; }
