@@ -22,7 +22,7 @@ class Embedding {
     if (type.dtype != TN_I32 && type.dtype != TN_I64)
       return invalid(
           cat("input 0: expected int32 or int64 numbers of rows, got ", type_text(type)));
-    Value weight = use.parameter({"weight", {count_, width_}, &init_.weight, 1, width_});
+    Value weight = use.parameter({"weight", {count_, width_}, &init_.weight, width_, count_});
     return use.outputs({use.op("Gather", {weight, use.input(0)}, {{"axis", 0}})});
   }
 

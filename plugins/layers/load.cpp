@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // "layers.load": the constants of one model, by name, into another: a state dict that PyTorch saved
 // as safetensors into a network of layers.
+#include <map>
 #include <set>
 
 #include "tenon/sdk/number.hpp"
@@ -22,12 +23,11 @@ class Load {
       return invalid("option weights: expected a model with the weights, got none");
     auto* graph = static_cast<const tn_graph*>(given.v.p);
     for (Value constant : Graph{graph}.constants())
-      made.weights_.emplace_back(constant.name(), constant.constant());
+      made.weights_.insert_or_assign(std::string(constant.name()), Weight{constant.constant()});
     for (size_t i = 0; i < services.graph->count(graph, TN_LIST_OUTPUTS); ++i) {
       Value value{graph, services.graph->value_at(graph, TN_LIST_OUTPUTS, i, 0)};
       std::string name(view(services.graph->io_name(graph, TN_LIST_OUTPUTS, i)));
-      if (value.is_constant() && name != value.name())
-        made.weights_.emplace_back(name, value.constant());
+      if (value.is_constant()) made.weights_.insert_or_assign(name, Weight{value.constant(), true});
     }
     made.prefix_ = options.text("prefix");
     made.partial_ = options.flag("partial");
@@ -41,16 +41,18 @@ class Load {
     for (Value constant : edit.graph().constants())
       if (is_parameter(constant)) wanted.emplace(constant.name());
     int64_t loaded = 0;
-    for (const auto& [full, tensor] : weights_) {
+    for (const auto& [full, weight] : weights_) {
       TN_CHECK(cancel.check());
       if (!full.starts_with(prefix_)) continue;
       std::string name = full.substr(prefix_.size());
       if (name.ends_with("num_batches_tracked")) continue;  // a count that nothing here needs
-      if (wanted.erase(name) == 0) {
-        if (!edit.graph().find(name)) unused.insert(name);
+      const Value known = edit.graph().find(name);
+      const bool is_meant = weight.is_stated && known && known.is_constant();
+      if (wanted.erase(name) == 0 && !is_meant) {
+        if (!known || weight.is_stated) unused.insert(name);
         continue;
       }
-      TN_CHECK(put(edit, name, tensor));
+      TN_CHECK(put(edit, name, weight.tensor));
       ++loaded;
     }
     if (!keeps_ && !wanted.empty())
@@ -67,11 +69,16 @@ class Load {
   }
 
  private:
-  // Weights and running figures, and numbers that are trained; not the ratio of a dropout or a list
-  // of axes.
+  // A state dict states each tensor as an output, whatever its type. What a model has else may be
+  // the ratio of a dropout or a list of axes, which is called by chance as one of the other model.
+  struct Weight {
+    Tensor tensor;
+    bool is_stated = false;
+  };
+  // What the model has to be given: weights and running figures, and numbers that are trained.
   static bool is_parameter(Value constant) {
     Type type = constant.type();
-    if (type.dtype != TN_F32 && type.dtype != TN_F64) return false;
+    if (!is_float(type.dtype)) return false;
     return type.rank() > 0 || int_of(constant.note("train"), 0) != 0;
   }
   Result<Tensor> widened(const Tensor& tensor, uint32_t dtype) const {
@@ -105,7 +112,7 @@ class Load {
   }
 
   tn_ctx* ctx_ = nullptr;
-  std::vector<std::pair<std::string, Tensor>> weights_;
+  std::map<std::string, Weight> weights_;
   std::string prefix_;
   bool partial_ = false;
   bool keeps_ = false;  // what the model has where weights are missing

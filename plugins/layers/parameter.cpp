@@ -20,12 +20,14 @@ class OwnParameter {
   Result<std::vector<Value>> build(LayerUse& use) const {
     if (use.n_inputs() != 0) return invalid(cat("inputs: expected none, got ", use.n_inputs()));
     if (use.name().empty()) return invalid("expected a name, got none");
-    int64_t size = element_count(shape_), rows = shape_.size() > 1 ? shape_[0] : 1;
+    // As PyTorch counts them: [fan_out, fan_in] times what is behind.
+    const bool is_matrix = shape_.size() > 1;
+    const int64_t size = element_count(shape_);
     Value made = use.parameter({.name = "",
                                 .shape = shape_,
                                 .initializer = &init_,
-                                .fan_in = shape_.size() > 1 ? size / rows : 1,
-                                .fan_out = rows,
+                                .fan_in = is_matrix ? size / shape_[0] : 1,
+                                .fan_out = is_matrix ? size / shape_[1] : 1,
                                 .trained = trained_});
     TN_CHECK(use.status());
     // A single number is else taken for a setting.

@@ -2,6 +2,7 @@
 // "precision.autocast": mixed precision as Cast nodes, put in before gradients are taken, so that
 // the backward pass computes in the types of the forward pass. Weights stay in f32 and are cast
 // where they are read: they are the master copy.
+#include <algorithm>
 #include <map>
 
 #include <nlohmann/json.hpp>
@@ -36,6 +37,7 @@ class Autocast {
     for (Node node : nodes) {
       TN_CHECK(cancel.check());
       TN_TRY(rule, rule_of(node, lists_));
+      TN_CHECK(keep_own(edit, &casts, node, rule).in(cat("node ", node.name())));
       std::vector<uint64_t> inputs = castable(node, rule);
       if (inputs.empty()) continue;
       TN_TRY(is_table, store_table(edit, &casts, node, rule));
@@ -62,6 +64,7 @@ class Autocast {
                       {"dtype", node.output() ? dtype_name(node.output().dtype()) : ""}});
     }
     TN_CHECK(restore_outputs(edit, &casts));
+    TN_CHECK(casts.erase_unread());
     nlohmann::ordered_json report{{"device", lists_.device},
                                   {"dtype", dtype_name(low_)},
                                   {"casts", casts.count()},
@@ -120,6 +123,20 @@ class Autocast {
     return out;
   }
 
+  // Inputs with a type of their own are read in the type that they had, which may be the only one
+  // (scales of Resize), or state that of the result (scales of DequantizeLinear).
+  Status keep_own(EditView edit, Casts* casts, Node node, const Rule& rule) const {
+    for (uint64_t i = 0, n = std::min<uint64_t>(node.n_inputs(), 64); i < n; ++i)
+      if (Value v = node.input(i); v && (rule.own >> i & 1) && is_eligible(v))
+        TN_CHECK(read_as(edit, casts, node, i, dtype_before(v)));
+    return {};
+  }
+  static Status read_as(EditView edit, Casts* casts, Node node, uint64_t input, uint32_t dtype) {
+    const Value v = node.input(input);
+    TN_TRY(cast, casts->to(v, dtype));
+    return cast == v ? Status() : edit.set_input(node, input, cast);
+  }
+
   // Numbers, and biases and scales of layers, widen nothing: PyTorch has the first rule, and has
   // the others inside its layers, which files spell as MatMul and Add.
   bool widens(Value v) const {
@@ -143,7 +160,7 @@ class Autocast {
   Status apply(EditView edit,
                Casts* casts,
                Node node,
-               const Rule& rule,
+               Rule& rule,
                const std::vector<uint64_t>& inputs) const {
     uint32_t target = node.input(inputs[0]).dtype();
     if (rule.category == Category::kBanned && rule.by == "note")
@@ -156,12 +173,19 @@ class Autocast {
     if (rule.category == Category::kLow) target = low_;
     if (rule.category == Category::kFp32) target = TN_F32;
     if (rule.category == Category::kPromote) target = widest(node, inputs);
-    for (uint64_t i : inputs) {
-      Value v = node.input(i);
-      uint32_t dtype = rule.category == Category::kKeep ? dtype_before(v) : target;
-      TN_TRY(cast, casts->to(v, dtype));
-      if (!(cast == v)) TN_CHECK(edit.set_input(node, i, cast));
+    const std::vector<Value> given = node.inputs();
+    if (rule.category != Category::kKeep) {
+      for (uint64_t i : inputs)
+        TN_CHECK(read_as(edit, casts, node, i, target));
+      Status typed(services.edit->infer(edit.raw, node.id));
+      const bool is_asked_for = rule.by.starts_with("option");
+      if (typed.ok() || is_asked_for) return typed;
+      rule.category = Category::kKeep;  // the operator is not defined for the type
+      for (uint64_t i : inputs)
+        TN_CHECK(edit.set_input(node, i, given[i]));
     }
+    for (uint64_t i : inputs)
+      TN_CHECK(read_as(edit, casts, node, i, dtype_before(given[i])));
     return Status(services.edit->infer(edit.raw, node.id));
   }
   // y = Gather(T, i)  becomes  Cast(Gather(Cast(T), i)): the rows are rounded, the computation is

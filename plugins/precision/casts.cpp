@@ -31,7 +31,7 @@ Result<Value> Casts::to(Value value, uint32_t dtype) {
                           .name = name,
                           .scope = value.producer() ? value.producer().scope() : "",
                           .output_names = {name}}));
-  ++made_;
+  made_.push_back(made);
   at->second = made.output();
   return at->second;
 }
@@ -44,6 +44,14 @@ Status Casts::outputs_to(Value value, const Type& had) {
                                             std::ranges::count(had.dims, TN_DIM_UNKNOWN);
   if (had.ranked && !is_found) TN_CHECK(edit_.set_type(cast, had));
   return redirect(edit_, value, cast, uses_of(value));  // the cast itself among them
+}
+
+Status Casts::erase_unread() {
+  const auto unread = std::ranges::partition(made_, [](Node cast) { return cast.is_used(); });
+  for (Node cast : unread)
+    TN_CHECK(edit_.erase(cast));
+  made_.erase(unread.begin(), unread.end());
+  return {};
 }
 
 }  // namespace tenon::precision

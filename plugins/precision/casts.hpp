@@ -4,6 +4,7 @@
 
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "tenon/sdk/edit.hpp"
 
@@ -18,12 +19,14 @@ class Casts {
   // Lets all outputs and states of the graph that read `value` read it in the type that they had;
   // its shape is kept where inference finds none.
   Status outputs_to(Value value, const Type& had);
-  size_t count() const { return made_; }
+  // Takes out those that nothing reads after all.
+  Status erase_unread();
+  size_t count() const { return made_.size(); }
 
  private:
   EditView edit_;
   std::map<std::pair<tn_value_id, uint32_t>, Value> known_;
-  size_t made_ = 0;
+  std::vector<Node> made_;
 };
 
 }  // namespace tenon::precision

@@ -80,6 +80,13 @@ std::optional<Category> noted(std::string_view note, std::string_view dtype) {
   return out;
 }
 
+// A sequence or an optional value.
+bool makes_list(Node node) {
+  const std::vector<Value> results = node.outputs();
+  return std::ranges::any_of(results,
+                             [](Value v) { return v && v.raw_type().kind != TN_KIND_TENSOR; });
+}
+
 struct List {
   const char* name;
   Category category;
@@ -157,8 +164,9 @@ Result<Rule> rule_of(Node node, const Lists& lists) {
     rule.by = "note";
     return rule;
   }
-  // Bodies of control flow have types of their own, and of an unknown operator nothing is known.
-  if (!row || (row->traits & TN_OP_CONTROL)) return rule;
+  // Bodies of control flow have types of their own, lists one that their readers and outputs of the
+  // graph state, and of an unknown operator nothing is known.
+  if (!row || (row->traits & TN_OP_CONTROL) || makes_list(node)) return rule;
   if (lists.level != "O1") {
     rule.category = stated(*columns, lists.level).value_or(Category::kLow);
     rule.by = cat("level ", lists.level);

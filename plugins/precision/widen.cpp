@@ -27,12 +27,17 @@ Result<Tensor> widened(tn_ctx* ctx, const Tensor& tensor, uint32_t wide) {
   return Tensor::of<float>(ctx, wide, shape_of(from), numbers);
 }
 
+bool has_own_type(Node node, uint64_t input) {
+  const tn_op_columns* columns = node.columns();
+  return columns && input < 64 && (columns->own_inputs >> input & 1);
+}
+
 // Whether all that read a value want a type of their own there, as scales of Resize.
 bool is_own(Value value) {
   for (uint64_t i = 0, n = value.consumer_count(); i < n; ++i) {
     uint64_t input = 0;
-    const tn_op_columns* columns = value.consumer(i, &input).columns();
-    if (!columns || input >= 64 || !(columns->own_inputs >> input & 1)) return false;
+    Node reader = value.consumer(i, &input);
+    if (!has_own_type(reader, input)) return false;
   }
   return value.consumer_count() > 0;
 }
@@ -138,12 +143,29 @@ class Widening {
       if (attr.tag == TN_ANY_TENSOR) TN_CHECK(tensor(node, name, attr));
       if (attr.tag == TN_ANY_GRAPH) TN_CHECK(body(node, name, attr).in(cat("body ", name)));
     }
-    if (node.row()) TN_CHECK(Status(services.edit->infer(edit_.raw, node.id)));
+    if (node.row()) TN_CHECK(inferred(node));
     for (Value v : halves) {  // the file's own statement about them holds no longer
       if (v.dtype() == wide_) TN_CHECK(edit_.set_type(v, v.type()));
       if (v.dtype() == TN_F32 && wide_ == TN_F64) TN_CHECK(read_wide(v));  // as random numbers
     }
     return {};
+  }
+
+  // Operators that are not defined for float64 read float32: inputs with a type of their own, as
+  // scales of Resize, or all of them.
+  Status inferred(Node node) {
+    Status typed(services.edit->infer(edit_.raw, node.id));
+    for (const bool only_own : {true, false}) {
+      if (typed.ok() || wide_ != TN_F64) return typed;
+      for (uint64_t i = 0, n = node.n_inputs(); i < n; ++i) {
+        const Value v = node.input(i);
+        if (!v || v.dtype() != TN_F64 || (only_own && !has_own_type(node, i))) continue;
+        TN_TRY(narrow, casts_.to(v, TN_F32));
+        TN_CHECK(edit_.set_input(node, i, narrow));
+      }
+      typed = Status(services.edit->infer(edit_.raw, node.id));
+    }
+    return typed;
   }
 
   Status tensor(Node node, const std::string& name, const tn_any& attr) {

@@ -217,26 +217,6 @@ def test_distributions(init, deviation, bound):
     assert abs(np.corrcoef(x[:-1], x[1:])[0, 1]) < error
 
 
-# Options, shape of the weight, and the fans of torch.nn.init for it.
-@pytest.mark.parametrize(
-    ("options", "shape", "fan_in", "fan_out"),
-    [
-        ({}, (96, 64, 3, 3), 64 * 9, 96 * 9),
-        ({"groups": 32}, (96, 2, 3, 3), 2 * 9, 96 * 9),
-        ({"groups": 64}, (64, 1, 3, 3), 9, 64 * 9),
-        ({"transposed": True}, (64, 96, 3, 3), 96 * 9, 64 * 9),
-        ({"transposed": True, "groups": 32}, (64, 3, 3, 3), 3 * 9, 64 * 9),
-    ],
-)
-def test_fans_of_convolutions(options, shape, fan_in, fan_out):
-    width = 64 if options.get("groups") == 64 else 96
-    for mode, fan in (("fan_in", fan_in), ("fan_out", fan_out)):
-        conv = nn.Conv(width, 3, bias=False, init=nn.init.he(mode=mode), **options)
-        weight = constants(nn.build(conv, {"x": ("N", 64, 8, 8)}, seed=3))["weight"]
-        assert weight.shape == shape
-        assert abs(weight.std() / (2 / fan) ** 0.5 - 1) < 5 / weight.size**0.5
-
-
 @pytest.mark.parametrize("shape", [(20, 50), (50, 20), (16, 4, 3, 3), (1, 7)])
 def test_orthogonal(shape):
     x = drawn(nn.init.orthogonal(gain=1.5), shape).reshape(shape[0], -1)
