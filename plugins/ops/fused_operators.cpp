@@ -44,7 +44,17 @@ Result<std::vector<Value>> quick_gelu_decompose(EditView edit, Node node) {
 // ---- normalization of a sum; the sum is the fourth result
 
 Status skip_norm_shape(EditView edit, Node node) {
-  Type x = node.input(0).type();
+  Type x = node.input(0).type(), skip = node.input(1).type();
+  bool fits = !x.ranked || !skip.ranked || skip.rank() <= x.rank();
+  for (size_t i = 0; fits && x.ranked && skip.ranked && i < skip.rank(); ++i) {
+    const int64_t its = skip.dims[i], own = x.dims[x.rank() - skip.rank() + i];
+    fits = its == 1 || its < 0 || own < 0 || its == own;
+  }
+  if (!fits)
+    return invalid(cat("skip: expected the shape of x, ", type_text(x),
+                       ", or one that broadcasts to "
+                       "it, got ",
+                       type_text(skip)));
   TN_CHECK(set_output(edit, node, 0, x));
   TN_CHECK(set_output(edit, node, 3, x));
   if (!x.ranked) {

@@ -36,11 +36,26 @@ Result<Form> form_of(Node node) {
   return form;
 }
 
+// Scales and zero points: as many rows as the data have, save along the axis of the blocks.
+Status expect_rows(Node node, uint64_t input, const char* name, const Form& form) {
+  Type data = node.input(kData).type(), type = node.input(input).type();
+  if (!node.input(input) || !type.ranked) return {};
+  bool fits = type.rank() == data.rank();
+  for (size_t i = 0; fits && i < data.rank(); ++i)
+    fits = static_cast<int64_t>(i) == form.quantize || data.dims[i] < 0 || type.dims[i] < 0 ||
+           data.dims[i] == type.dims[i];
+  if (fits) return {};
+  return invalid(
+      cat(name, ": expected the rows of data, ", type_text(data), ", got ", type_text(type)));
+}
+
 Status gather_shape(EditView edit, Node node) {
   Type data = node.input(kData).type(), indices = node.input(kIndices).type();
   const uint32_t dtype = node.input(kScales).dtype();
   if (!data.ranked || !indices.ranked) return set_output(edit, node, 0, unranked(dtype));
   TN_TRY(form, form_of(node));
+  TN_CHECK(expect_rows(node, kScales, "scales", form));
+  TN_CHECK(expect_rows(node, kZeros, "zero_points", form));
   Dims rows = dims_of(data), out = dims_of(indices);
   if (form.is_packed) rows.back() = rows.back() * Dim(2);
   const auto at = static_cast<std::ptrdiff_t>(form.gather);

@@ -46,15 +46,17 @@ Heads heads_of(Node node) {
   const int64_t n = node.input(kKey) ? query : query + 2 * key;  // as many lie in one row
   return {query, key, quotient({width}, {Dim(n)})};
 }
-// How many keys there are with this call's: known where it is computed from shapes. Where it is an
-// input, the cache is taken to have room for them.
+// How many keys there are with this call's: known where it is computed from shapes, or by the
+// columns of a bias. Where it is an input, the cache is taken to have room for them.
 Dim total_of(Node node) {
   if (!node.input(kPastKey)) {
     Type key = node.input(node.input(kKey) ? kKey : kQuery).type();
     return key.ranked ? dims_of(key)[1] : Dim();
   }
   std::optional<Dims> total = contents(node.input(kTotal));
-  return total && total->size() == 1 ? (*total)[0] : Dim();
+  const Dim stated = total && total->size() == 1 ? (*total)[0] : Dim();
+  Type bias = node.input(kBias).type();
+  return !stated.known() && node.input(kBias) && bias.ranked ? dims_of(bias)[3] : stated;
 }
 
 Status group_shape(EditView edit, Node node) {
@@ -157,6 +159,12 @@ class Decomposer {
     std::iota(steps.begin(), steps.end(), 1 - length_);
     Value last = b_.reshape(b_.cast(node_.input(kLengths), TN_I64), {-1, 1});
     at_ = length_ == 1 ? last : b_.add(last, b_.reshape(b_.ints(steps), {1, length_}));
+    if (length_ == 1 || total_of(node_).known()) return;
+    // A call that begins a text, which only the total says, has its rows in front.
+    std::iota(steps.begin(), steps.end(), 0);
+    Value total = b_.reshape(b_.cast(node_.input(kTotal), TN_I64), {1, 1});
+    Value is_first = b_.op("Equal", {total, b_.ints({length_})});
+    at_ = b_.op("Where", {is_first, b_.reshape(b_.ints(steps), {1, length_}), at_});
   }
   // [b, s, heads*d] as [b, heads, s, d], normalized and with its positions where the node says so.
   Value by_heads(Value x, int64_t heads, uint64_t weight) {
@@ -175,8 +183,12 @@ class Decomposer {
       Value batch = fused::dim_of(b_, x, 0);
       at = b_.op("Expand", {ids, b_.op("Concat", {batch, b_.ints({length_})}, {{"axis", 0}})});
     }
-    return b_.op("RotaryEmbedding", {y, node_.input(kCosines), node_.input(kSines), at},
-                 {{"interleaved", node_.attr_int("rotary_interleaved")}});
+    std::vector<Attr> attrs{{"interleaved", node_.attr_int("rotary_interleaved")}};
+    // A cache with fewer columns turns the first numbers of a head alone.
+    Type angles = node_.input(kCosines).type();
+    if (angles.ranked && angles.dims[1] > 0 && 2 * angles.dims[1] < size_)
+      attrs.emplace_back("rotary_embedding_dim", 2 * angles.dims[1]);
+    return b_.op("RotaryEmbedding", {y, node_.input(kCosines), node_.input(kSines), at}, attrs);
   }
   Value rows(Value x, int64_t from, int64_t to, int64_t axis = 2) {
     return b_.op("Slice", {x, b_.ints({from}), b_.ints({to}), b_.ints({axis})});

@@ -26,6 +26,23 @@ bool is_packed(Value x) {
   return x && x.type().ranked && x.type().rank() == 5;
 }
 
+// q, k, v: [b, heads, s, d] of this call, as far as known.
+Status expect_fit(Node node, const Dims& q, const Dims& k, const Dims& v) {
+  const Dim heads(node.attr_int("num_heads"));
+  auto differ = [](const Dim& a, const Dim& b) {
+    return a.known() && b.known() && *a.value != *b.value;
+  };
+  if (differ(k[1], heads) || differ(v[1], heads))
+    return invalid(cat("key and value: expected ", *heads.value, " heads"));
+  if (differ(k[2], v[2])) return invalid("expected key and value of one length");
+  if (differ(q[3], k[3])) return invalid("expected heads of query and key of one size");
+  Type bias = node.input(kBias).type();
+  const Dim width = heads * (q[3] + k[3] + v[3]);
+  if (node.input(kBias) && bias.ranked && differ(dims_of(bias)[0], width))
+    return invalid(cat("bias: expected ", *width.value, " numbers, for query, key and value"));
+  return {};
+}
+
 Status multi_head_shape(EditView edit, Node node) {
   TN_CHECK(expect_heads(node));
   TN_CHECK(expect_absent(node, kPastLength, "past_sequence_length"));
@@ -60,6 +77,7 @@ Status multi_head_shape(EditView edit, Node node) {
                                          : is_packed(node.input(kQuery)) && !node.input(kValue);
   if (!is_whole) return invalid("expected query, key and value, or as many as are not packed");
   if (q.rank() == 4) return invalid("query: expected [b, s, heads*d] or [b, s, heads, 3, d]");
+  TN_CHECK(expect_fit(node, a, c, d));
   if (node.input(kPastKey)) {
     Type past = node.input(kPastKey).type();
     c[2] = past.ranked && past.rank() == 4 ? c[2] + dims_of(past)[2] : Dim();

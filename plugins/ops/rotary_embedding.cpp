@@ -11,8 +11,28 @@
 namespace tenon::ops {
 namespace {
 
+// Whether the first two of `dims` are these, as far as known.
+bool has_rows(const Dims& dims, const Dim& batch, const Dim& length) {
+  auto same = [](const Dim& a, const Dim& b) {
+    return !a.known() || !b.known() || *a.value == *b.value;
+  };
+  return dims.size() >= 2 && same(dims[0], batch) && same(dims[1], length);
+}
+// A row of one sequence does not stand for those of others: broadcasting would make them.
 Status rotary_shape(EditView edit, Node node) {
-  return set_output(edit, node, 0, node.input(0).type());
+  Type x = node.input(0).type(), ids = node.input(3).type();
+  if (x.ranked && x.rank() != 3 && x.rank() != 4)
+    return invalid(cat("x: expected rank 3 or 4, got ", x.rank()));
+  const Dims dims = x.ranked ? dims_of(x) : Dims(3);
+  const Dim batch = dims[0], length = dims[dims.size() - 2];
+  if (node.input(3) && ids.ranked && !has_rows(dims_of(ids), batch, length))
+    return invalid(cat("position_ids: expected [batch, s] of x, ", type_text(x)));
+  for (uint64_t i : {1, 2}) {
+    Type angles = node.input(i).type();
+    if (!node.input(3) && angles.ranked && !has_rows(dims_of(angles), batch, length))
+      return invalid(cat("cos_cache, sin_cache: expected [batch, s, half] of x, ", type_text(x)));
+  }
+  return set_output(edit, node, 0, x);
 }
 
 // x is [batch, heads, s, size], or packed: [batch, s, heads*size].

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "tenon/sdk/backend/evaluate.hpp"
 #include "tenon/sdk/backend/report.hpp"
@@ -72,7 +73,9 @@ Status Executable::add_steps() {
     value_index(v.id);
   output_of_.assign(values_.size(), -1);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    int& slot = output_of_[static_cast<size_t>(value_index(outputs[i].id))];
+    const int value = value_index(outputs[i].id);
+    int& slot = output_of_[static_cast<size_t>(value)];
+    if (slot >= 0 || !outputs[i].producer()) handed_on_.emplace_back(i, value);
     if (slot < 0) slot = static_cast<int>(i);
   }
   return {};
@@ -275,6 +278,17 @@ struct Executable::Run {
     return {};
   }
 
+  Status hand_on() const {
+    for (auto [output, value] : exe.handed_on_) {
+      const DLTensor& from = tensors[static_cast<size_t>(value)];
+      DLTensor to{};
+      TN_CHECK(outputs->get(outputs->ctx, output, &from, &to));
+      const uint64_t bytes = bytes_of(dtype_of(from), element_count(from));
+      if (bytes > 0) std::memcpy(data_of<char>(to), data_of<char>(from), bytes);
+    }
+    return {};
+  }
+
   struct Renamed {
     const tn_outputs* to;
     const std::vector<size_t>* out;
@@ -337,6 +351,7 @@ Status Executable::run(const DLTensor* const* in,
     for (int v : step.last_used)
       run.owned[static_cast<size_t>(v)] = Tensor();
   }
+  TN_CHECK(run.hand_on());
   if (profiling) {
     std::lock_guard lock(profile_lock_);
     profile_ = "[" + layers + "]";

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tenon/sdk/backend/rows.hpp"
@@ -71,6 +72,9 @@ class Executable {
   mutable std::unordered_map<tn_node_id, std::unique_ptr<Pieces>> pieces_;
   std::vector<int> inputs_;
   std::vector<int> output_of_;  // by value: the part's output, or -1
+  // Outputs, with their values, that no step makes by itself: a composite node may hand an input or
+  // a constant on, or one value as two results.
+  std::vector<std::pair<uint64_t, int>> handed_on_;
   mutable std::mutex profile_lock_;
   std::string profile_ = "[]";
 };

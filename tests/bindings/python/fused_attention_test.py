@@ -129,8 +129,8 @@ def test_attention_to_another_pass(tmp_path):
     q, bias = array(2, 3, WIDTH), array(3 * WIDTH)
     k, v = array(2, HEADS, 5, SIZE), array(2, HEADS, 5, SIZE)
     inputs = {"q": q, "k": k, "v": v, "b": bias}
-    made = results(tmp_path, "MultiHeadAttention", inputs, num_heads=HEADS)
-    expect(made, attention(by_heads(q + bias[:WIDTH]), k, v))
+    made = results(tmp_path, "MultiHeadAttention", inputs, 3, num_heads=HEADS)
+    expect(made, attention(by_heads(q + bias[:WIDTH]), k, v), k, v)
 
 
 def test_attention_with_a_cache(tmp_path):
@@ -311,6 +311,48 @@ def test_a_cache_without_room_is_refused(tmp_path, last):
     inputs |= {"n": np.array([last], "i4"), "t": np.array(9, "i4")}
     with pytest.raises(tn.OutOfRange):
         results(tmp_path, "GroupQueryAttention", inputs, 3, num_heads=1, kv_num_heads=1)
+
+
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_a_text_begins_in_a_cache_with_room(tmp_path, has_bias):
+    """Sequences of 3, 1 and 2 words: the total says that the rows are the first ones."""
+    random, room = np.random.default_rng(5), 8
+    q, k, v = (random.standard_normal((3, 3, n * 16)).astype("f") for n in (2, 1, 1))
+    cache = [random.standard_normal((3, 1, room, 16)).astype("f") for _ in range(2)]
+    angles, bias = random.standard_normal((16, 8)).astype("f"), array(1, 2, 3, 3)
+    inputs = {"q": q, "k": k, "v": v, "pk": cache[0], "pv": cache[1]}
+    inputs |= {"n": np.array([2, 0, 1], "i4"), "t": np.array(3, "i4")}
+    inputs |= {"c": np.cos(angles), "s": np.sin(angles)}
+    inputs |= {"at": None, "b": bias} if has_bias else {}
+    attributes = {"num_heads": 2, "kv_num_heads": 1, "do_rotary": 1}
+    made = results(tmp_path, "GroupQueryAttention", inputs, 3, **attributes)
+    query, key = (rotated(x, angles, np.arange(3)) for x in (by_heads(q), k[:, None]))
+    kept = [np.concatenate([x, y[:, :, 3:]], 2) for x, y in zip((key, v[:, None]), cache)]
+    hidden = np.where(np.tri(3, dtype=bool), 0, -np.inf) + (bias if has_bias else 0)
+    y = attention(query, np.repeat(key, 2, 1), np.repeat(v[:, None], 2, 1), hidden)
+    expect(made, y, *kept)
+
+
+@pytest.mark.parametrize("interleaved", [0, 1])
+def test_positions_that_turn_a_part_of_a_head(tmp_path, interleaved):
+    random = np.random.default_rng(6)
+    q, k, v = (random.standard_normal((1, 3, n * 32)).astype("f") for n in (2, 1, 1))
+    angles, empty = random.standard_normal((16, 8)).astype("f"), np.zeros((1, 1, 0, 32), "f")
+    inputs = {"q": q, "k": k, "v": v, "pk": empty, "pv": empty}
+    inputs |= {"n": np.array([2], "i4"), "t": np.array(3, "i4")}
+    inputs |= {"c": np.cos(angles), "s": np.sin(angles)}
+    attributes = {"num_heads": 2, "kv_num_heads": 1, "do_rotary": 1}
+    attributes["rotary_interleaved"] = interleaved
+    made = results(tmp_path, "GroupQueryAttention", inputs, 3, constants=("t",), **attributes)
+    order = np.arange(16).reshape(8, 2).T.reshape(-1) if interleaved else np.arange(16)
+
+    def by_angles(x):
+        y = x.copy()
+        y[..., order] = rotated(x[..., order], angles, np.arange(3))
+        return y
+
+    query, key = by_angles(q.reshape(1, 3, 2, 32).swapaxes(1, 2)), by_angles(k[:, None])
+    expect(made, grouped(query, key, v[:, None], 0), key, v[:, None])
 
 
 def block_dequantized(values, scales, zeros, block):
