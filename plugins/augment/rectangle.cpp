@@ -25,8 +25,8 @@ Result<std::array<double, 2>> range_option(const Options& options,
                                            std::string_view key,
                                            std::array<double, 2> fallback,
                                            std::array<double, 2> bounds) {
+  if (!options.has(key)) return fallback;
   std::vector<double> given = floats_of(options.get(key));
-  if (given.empty()) return fallback;
   if (given.size() == 2 && given[0] <= given[1] && given[0] >= bounds[0] && given[1] <= bounds[1])
     return std::array{given[0], given[1]};
   return invalid(cat("option ", key, ": expected two numbers, the lower first, within ", bounds[0],
@@ -34,11 +34,11 @@ Result<std::array<double, 2>> range_option(const Options& options,
 }
 
 Result<std::array<int64_t, 2>> size_option(const Options& options, const Image& image) {
+  if (!options.has("size")) return std::array{image.height, image.width};
   std::vector<int64_t> given = ints_of(options.get("size"));
-  if (given.empty()) return std::array{image.height, image.width};
-  for (int64_t side : given)
-    if (given.size() > 2 || side < 1 || side > kMaxSide)
-      return invalid(cat("option size: expected one or two numbers from 1 to ", kMaxSide));
+  const auto is_bad = [](int64_t side) { return side < 1 || side > kMaxSide; };
+  if (given.empty() || given.size() > 2 || std::ranges::any_of(given, is_bad))
+    return invalid(cat("option size: expected one or two numbers from 1 to ", kMaxSide));
   return std::array{given[0], given.back()};
 }
 

@@ -119,6 +119,10 @@ Status cast_like_batch(Batching& b) {
   return {};
 }
 
+// Whole numbers that become integers lose digits in 16 bits, so that no level casts what they are
+// made of.
+constexpr const char* kAsGiven = "O2=follow O3=follow";
+
 constexpr tn_op kCast = op_row({.type = "Cast",
                                 .since = 28,
                                 .axes = "s.. -> s..",
@@ -131,7 +135,8 @@ constexpr tn_op kCast = op_row({.type = "Cast",
                                 .sample = sample<cast_sample>,
                                 .vjp = vjp<cast_vjp>,
                                 .vjp_inputs = 0,
-                                .vjp_outputs = 0});
+                                .vjp_outputs = 0,
+                                .cast = kAsGiven});
 constexpr tn_op kCastLike =
     op_row({.type = "CastLike",
             .since = 28,
@@ -146,6 +151,7 @@ constexpr tn_op kCastLike =
             .vjp_inputs = 0,
             .vjp_outputs = 0,
             .batch = batch<cast_like_batch>,
+            .cast = kAsGiven,
             .coupling = "same"});
 constexpr tn_op kBitCast = op_row({.type = "BitCast",
                                    .since = 26,

@@ -134,7 +134,8 @@ class Autocast {
   static Status read_as(EditView edit, Casts* casts, Node node, uint64_t input, uint32_t dtype) {
     const Value v = node.input(input);
     TN_TRY(cast, casts->to(v, dtype));
-    return cast == v ? Status() : edit.set_input(node, input, cast);
+    const bool is_itself = cast.producer() == node;  // a Cast to that type
+    return cast == v || is_itself ? Status() : edit.set_input(node, input, cast);
   }
 
   // Numbers, and biases and scales of layers, widen nothing: PyTorch has the first rule, and has

@@ -7,16 +7,19 @@ PyTorch and onnxscript are needed where this is called, and nowhere else.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import itertools
 import re
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .model import Model
 from .model import load as load_model
+from .torch_training import lost_dropout, lost_figures, tried
 from .types import Dim, Input, name_of
 
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"}
@@ -42,11 +45,12 @@ def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Mode
     tensors and statistics are not. `detach()` stays. `state_dict` gives the numbers back.
 
     `nn.Dropout` is there and does nothing until the model is trained. Dropout of other kinds
-    (`Dropout2d`, `AlphaDropout`, ...) and inside of layers (`LSTM(dropout=)`, attention) is left
-    out, in training too. So is what no file can hold: regions of `torch.no_grad()`, the gradients
-    of a `torch.autograd.Function`, running statistics with momentum=None, and `padding_idx`,
-    `max_norm` and `scale_grad_by_freq` of embeddings. Warnings name them.
-    `F.dropout(x, training=self.training)` is left out without one, for nobody can see it.
+    (`Dropout2d`, `AlphaDropout`, `F.dropout`, dropped paths, ...) and inside of layers
+    (`LSTM(dropout=)`, attention) is left out, in training too. So is what no file can hold: regions
+    of `torch.no_grad()`, the gradients of a `torch.autograd.Function`, running statistics with
+    momentum=None, weights that `torch.cond` and loops read, buffers that training changes by itself
+    (the vectors of a spectral norm, moving means), and `padding_idx`, `max_norm` and
+    `scale_grad_by_freq` of embeddings. Warnings name them.
     ValueError: what the exporter does not take, with the sizes that stood for names (sizes that the
     module fixes must be given as numbers), or random numbers.
     """
@@ -62,11 +66,20 @@ def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Mode
     named = {name: one if isinstance(one, Input) else Input(one) for name, one in inputs.items()}
     sizes = _free_sizes(named, {size for one in module.parameters() for size in one.shape})
     examples = tuple(_example(torch, one, sizes) for one in named.values())
-    free = tuple(
-        {axis: torch.export.Dim.DYNAMIC for axis, size in enumerate(one.shape) if size in sizes}
-        for one in named.values()
+    free = _by_parameter(
+        module,
+        [
+            {axis: torch.export.Dim.DYNAMIC for axis, size in enumerate(one.shape) if size in sizes}
+            for one in named.values()
+        ],
     )
-    _warn_of_lost_dropout(torch, module)
+    drawing, changed = tried(torch, module, examples)
+    if lost := lost_dropout(torch, module, drawing):
+        warnings.warn(
+            f"nn.from_torch: dropout or other random numbers left out of training: "
+            f"{', '.join(lost)}; only torch.nn.Dropout is kept",
+            stacklevel=2,
+        )
     modes = {part: part.training for part in module.modules()}
     try:
         module.eval()
@@ -79,10 +92,15 @@ def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Mode
     finally:
         for part, mode in modes.items():
             part.training = mode
-    if lost := [*_lost_in_training(torch, module), *unseen]:
-        warnings.warn(f"nn.from_torch: left out of training: {'; '.join(lost)}", stacklevel=2)
     of_module = module.named_parameters(remove_duplicate=False)
-    return loaded(exported, named, {name for name, one in of_module if one.requires_grad})
+    trained = {name for name, one in of_module if one.requires_grad}
+    model = loaded(exported, named, trained)
+    inside = sorted((trained & _read_inside(exported.graph)) - set(model.parameters()))
+    if inside:
+        unseen.append(f"{', '.join(inside)}, which a branch or a loop reads")
+    if lost := [*lost_figures(torch, module, changed), *unseen]:
+        warnings.warn(f"nn.from_torch: left out of training: {'; '.join(lost)}", stacklevel=2)
+    return model
 
 
 def state_dict(model: Model, module: Any) -> dict[str, Any]:
@@ -117,41 +135,6 @@ def untied(state: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
     return {n: one for n, one in state.items() if n in known or _identity(one) not in of_known}
 
 
-def _called(name: str, part: Any) -> str:
-    return f"{name or 'the module itself'} ({type(part).__name__})"
-
-
-def _warn_of_lost_dropout(torch: Any, module: Any) -> None:
-    lost = []
-    for name, part in module.named_modules():
-        kind = type(part)
-        rate = getattr(part, "p" if "Dropout" in kind.__name__ else "dropout", 0.0)
-        if kind is not torch.nn.Dropout and isinstance(rate, (int, float)) and rate > 0:
-            lost.append(_called(name, part))
-    if lost:
-        warnings.warn(
-            f"nn.from_torch: dropout that is left out of training: {', '.join(lost)}; "
-            "only torch.nn.Dropout is kept",
-            stacklevel=3,
-        )
-
-
-def _lost_in_training(torch: Any, module: Any) -> Iterator[str]:
-    """What layers do in training alone, and the graph of a file cannot say."""
-    for name, part in module.named_modules():
-        keeps = getattr(part, "track_running_stats", False)
-        if keeps and getattr(part, "momentum", 0.1) is None:
-            yield (
-                f"the running statistics of {_called(name, part)}, which momentum=None counts; "
-                "give a momentum, or estimate them after training: "
-                'model.apply("recovery.statistics", data=...)'
-            )
-        if isinstance(part, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
-            options = ("padding_idx", "max_norm", "scale_grad_by_freq")
-            if given := [one for one in options if getattr(part, one) not in (None, False)]:
-                yield f"{', '.join(given)} of {_called(name, part)}"
-
-
 def _free_sizes(inputs: Mapping[str, Input], taken: Collection[int] = ()) -> dict[str, int]:
     """Names of sizes, and what stands for them: numbers that differ from each other, from the sizes
     that are given and from those taken, so that none looks like another; large enough for windows
@@ -159,6 +142,17 @@ def _free_sizes(inputs: Mapping[str, Input], taken: Collection[int] = ()) -> dic
     given = [size for one in inputs.values() for size in one.shape]
     numbers = (n for n in itertools.count(64, 32) if n not in given and n not in taken)
     return dict(zip(dict.fromkeys(size for size in given if isinstance(size, str)), numbers))
+
+
+def _by_parameter(module: Any, free: list[dict[int, Any]]) -> tuple:
+    """The free axes of each input as the exporter takes them: in one tuple, where the module takes
+    its inputs as `*args`, as wrappers do."""
+    single = 0
+    for one in inspect.signature(module.forward).parameters.values():
+        if one.kind is one.VAR_POSITIONAL:
+            return (*free[:single], tuple(free[single:]))
+        single += 1
+    return tuple(free)
 
 
 def _failure(failed: Exception, sizes: Mapping[str, int]) -> str:
@@ -195,6 +189,8 @@ def _exported(
             # What this does not take the exporter below tries in other ways, and speaks of.
             traced = torch.export.export(module, examples, dynamic_shapes=free, strict=False)
             lost += _without_gradient(traced.graph_module)
+        if traced is not module:
+            _refuse_divisors(traced.graph_module)
         program = torch.onnx.export(
             traced,
             examples,
@@ -204,12 +200,24 @@ def _exported(
             optimize=False,  # keeps BatchNormalization apart from the product before it
             verbose=False,
         )
+    _name_apart(program.model)
     return program.model_proto, lost
+
+
+def _name_apart(model: Any) -> None:
+    """Results that are called as a tensor of the module (a buffer `index`) get another name: in a
+    file they would be one value."""
+    taken = set(model.graph.initializers)
+    for node in model.graph.all_nodes():
+        for result in node.outputs:
+            while result.name in taken:
+                result.name += "_result"
 
 
 @contextlib.contextmanager
 def _own_gradients(torch: Any, lost: list[str]) -> Iterator[None]:
-    """Notes functions with gradients of their own, of which a trace has the forward part alone."""
+    """Notes functions with gradients of their own, of which a trace has the forward part alone;
+    PyTorch's own have the gradient of that part."""
     of_class = torch.autograd.Function.__dict__["apply"]
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -217,7 +225,7 @@ def _own_gradients(torch: Any, lost: list[str]) -> Iterator[None]:
             f"the gradient of {cls.__name__} (torch.autograd.Function), whose forward part is "
             "differentiated; write it as x + (f(x) - x).detach()"
         )
-        if said not in lost:
+        if said not in lost and not cls.__module__.startswith("torch."):
             lost.append(said)
         return of_class.__get__(None, cls)(*args, **kwargs)
 
@@ -242,6 +250,14 @@ def _without_gradient(graph: Any) -> list[str]:
     return lost
 
 
+def _refuse_divisors(graph: Any) -> None:
+    """The exporter leaves them out without a word."""
+    for node in graph.graph.nodes:
+        given = node.args[6] if len(node.args) > 6 else node.kwargs.get("divisor_override")
+        if "avg_pool" in str(node.target) and given is not None:
+            raise ValueError("divisor_override of an average pool is not exported")
+
+
 def _nodes(graph: Any) -> Iterator[Any]:
     """Those of graphs inside of it too."""
     for node in graph.node:
@@ -250,6 +266,13 @@ def _nodes(graph: Any) -> Iterator[Any]:
             inside = [attribute.g] if attribute.HasField("g") else attribute.graphs
             for one in inside:
                 yield from _nodes(one)
+
+
+def _read_inside(graph: Any) -> set[str]:
+    """Names of what nodes of graphs inside of it read."""
+    of_all = [name for node in _nodes(graph) for name in node.input]
+    outside = [name for node in graph.node for name in node.input]
+    return set((Counter(of_all) - Counter(outside)).keys())
 
 
 def _is_detached(node: Any) -> bool:

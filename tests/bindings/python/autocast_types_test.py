@@ -80,6 +80,27 @@ def test_a_low_type_that_is_asked_for_by_name_is_an_error():
         behind_a_product(suppressed).apply("precision.autocast", low=["NonMaxSuppression"])
 
 
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("build", [*NARROW, scaled, listed, optional])
+def test_the_second_time_changes_nothing(build, level):
+    once = behind_a_product(build).apply("precision.autocast", level=level)
+    assert once.apply("precision.autocast", level=level).text() == once.text()
+
+
+def test_all_nodes_may_be_asked_for_where_some_are_casts():
+    once = behind_a_product(scaled).apply("precision.autocast")
+    assert once.apply("precision.autocast", low=["*"]).compile()(BOXES)[0].dtype == "float32"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_integers_that_a_cast_makes_of_an_input_are_exact(level):
+    g = tn.Graph()
+    x = g.add_input("x", "float32", [3])
+    g.add_output("y", g.add_node("Cast", [x], to="int64"))
+    cast = g.build().apply("precision.autocast", level=level)
+    assert cast.compile()(np.array([257, 301, 4099], "f"))[0].tolist() == [257, 301, 4099]
+
+
 @pytest.mark.parametrize("interface", ["keep", "float64"])
 @pytest.mark.parametrize("build", NARROW)
 def test_operators_without_float64_read_float32_in_a_model_that_is_widened(build, interface):

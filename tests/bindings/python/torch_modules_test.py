@@ -202,7 +202,7 @@ def test_dropout_inside_of_a_layer_is_named(torch):
         model = nn.from_torch(layer, {"x": ("N", 5, 8)})
     assert count_of("Dropout", model) == 3
     with pytest.warns(UserWarning, match=r"left out of training: the module itself \(LSTM\)"):
-        torch_modules._warn_of_lost_dropout(torch, torch.nn.LSTM(3, 4, 2, dropout=0.5))
+        nn.from_torch(torch.nn.LSTM(3, 4, 2, dropout=0.5), {"x": (5, 1, 3)})
 
 
 def test_sizes_that_vary_are_large_enough(torch):

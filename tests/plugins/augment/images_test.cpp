@@ -131,6 +131,10 @@ TEST_F(Augmented, RefusesWhatItCannotDo) {
   EXPECT_THAT(refused(data, "augment.resized_crop", {{"scale", {1, 0.5}}}),
               HasSubstr("the lower first"));
   EXPECT_THAT(refused(data, "augment.color_jitter", {{"hue", 0.6}}), HasSubstr("option hue"));
+  EXPECT_THAT(refused(data, "augment.color_jitter", {{"hue", nlohmann::json::array()}}),
+              HasSubstr("option hue: expected two numbers"));
+  EXPECT_THAT(refused(data, "augment.crop", {{"size", nlohmann::json::array()}}),
+              HasSubstr("option size: expected one or two numbers"));
   EXPECT_THAT(refused(data, "augment.normalize", {{"mean", {1, 2}}}),
               HasSubstr("expected 1 or 1 numbers"));
   EXPECT_THAT(refused(data, "augment.erasing", {{"fill", "normal"}}),

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a module of PyTorch does in training alone, and no file can hold: random numbers, and
+tensors that change by themselves."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+
+def called(name: str, part: Any) -> str:
+    return f"{name or 'the module itself'} ({type(part).__name__})"
+
+
+def lost_dropout(torch: Any, module: Any, drawing: list[str]) -> list[str]:
+    """Parts with dropout of another kind than torch.nn.Dropout, by what they say of themselves, and
+    those that draw random numbers."""
+    lost = []
+    for name, part in module.named_modules():
+        kind = type(part)
+        rate = getattr(part, "p" if "Dropout" in kind.__name__ else "dropout", 0.0)
+        states = kind is not torch.nn.Dropout and isinstance(rate, (int, float)) and rate > 0
+        if states or name in drawing:
+            lost.append(called(name, part))
+    return lost
+
+
+def lost_figures(torch: Any, module: Any, changed: list[str]) -> Iterator[str]:
+    """What layers do in training alone, and the graph of a file cannot say."""
+    for name, part in module.named_modules():
+        keeps = getattr(part, "track_running_stats", False)
+        if keeps and getattr(part, "momentum", 0.1) is None:
+            yield (
+                f"the running statistics of {called(name, part)}, which momentum=None counts; "
+                "give a momentum, or estimate them after training: "
+                'model.apply("recovery.statistics", data=...)'
+            )
+        if keeps and isinstance(part, torch.nn.modules.instancenorm._InstanceNorm):
+            yield (
+                f"the statistics of each sample of {called(name, part)}, whose running ones stay; "
+                "track_running_stats=False has them"
+            )
+        if isinstance(part, (torch.nn.Embedding, torch.nn.EmbeddingBag)):
+            options = ("padding_idx", "max_norm", "scale_grad_by_freq")
+            if given := [one for one in options if getattr(part, one) not in (None, False)]:
+                yield f"{', '.join(given)} of {called(name, part)}"
+    if changed:
+        yield f"the changes of {', '.join(changed)}, which stay as they are"
+
+
+def tried(torch: Any, module: Any, examples: tuple) -> tuple[list[str], list[str]]:
+    """Names of parts other than torch.nn.Dropout that draw random numbers in training, and of
+    buffers that it changes, beside the statistics of norms: from a copy that is run without
+    numbers. What cannot be run so (a copy that cannot be made, sizes that are computed) is known
+    as far as it went."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    running: list[str] = []
+    drawing: list[str] = []
+
+    class Draws(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, op: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            takes = op._schema.arguments
+            given = {one.name: one.default_value for one in takes if one.has_default_value()}
+            given |= dict(zip((one.name for one in takes), args)) | (kwargs or {})
+            is_idle = 0 in (given.get("p", 1), given.get("dropout_p", 1))
+            if torch.Tag.nondeterministic_seeded in op.tags and not is_idle and running:
+                drawing.append(running[-1])
+            return op(*args, **(kwargs or {}))
+
+    changed: list[str] = []
+    with contextlib.suppress(Exception):
+        fake = FakeTensorMode(allow_non_fake_inputs=True)
+        tensors = itertools.chain(module.parameters(), module.buffers())
+        ours = copy.deepcopy(module, {id(one): fake.from_tensor(one) for one in tensors}).train()
+        before = {name: (one, one._version) for name, one in ours.named_buffers()}
+        try:
+            with _followed(torch, ours, running), fake, Draws(), torch.no_grad():
+                ours(*(fake.from_tensor(one) for one in examples))
+        finally:
+            norms = {n for n, one in ours.named_modules() if _keeps_statistics(torch, one)}
+            for name, one in ours.named_buffers():
+                had, version = before.get(name, (None, 0))
+                is_kept = one is had and one._version == version
+                if not is_kept and name.rpartition(".")[0] not in norms:
+                    changed.append(name)
+    return drawing, changed
+
+
+def _keeps_statistics(torch: Any, part: Any) -> bool:
+    return isinstance(part, torch.nn.modules.batchnorm._NormBase)
+
+
+@contextlib.contextmanager
+def _followed(torch: Any, module: Any, running: list[str]) -> Iterator[None]:
+    """Keeps the names of parts that are being run, the innermost last. torch.nn.Dropout, which the
+    file has, draws nothing meanwhile."""
+
+    def begin(name: str) -> Any:
+        return lambda *_: running.append(name)
+
+    def end(*_: Any) -> None:
+        running.pop()
+
+    hooks = []
+    for name, part in module.named_modules():
+        if type(part) is torch.nn.Dropout:
+            part.p = 0.0
+            continue
+        hooks += [part.register_forward_pre_hook(begin(name), prepend=True)]
+        hooks += [part.register_forward_hook(end)]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
