@@ -121,6 +121,12 @@ Offer offer_quantized_max(const PoolSite& site) {
   return accepted([&site] { lower_quantized_max(site.lowering, site.node(), site.shape.window); });
 }
 
+// oneDNN 3.2 without AVX-512 packs means by 16 bits with a sign: from 32768 on they would be 0.
+bool fits_in_16_bits(const kernels::Quant& from, const kernels::Quant& to) {
+  constexpr float kMostSteps = 64;  // of `to` in one of `from`, of which there are 255
+  return to.scale > 0 && from.scale <= kMostSteps * to.scale;
+}
+
 void lower_by_primitive(const PoolSite& site) {
   Lowering& lowering = site.lowering;
   const Node& node = site.node();
@@ -138,7 +144,7 @@ void lower_by_primitive(const PoolSite& site) {
   kernels::Quant target;
   if (stays) {
     target = *tensor_quant(lowering, lowering.graph().nodes[quantize]);
-    stays = is_max ? is_same(target, src.quant) : target.scale > 0;
+    stays = is_max ? is_same(target, src.quant) : fits_in_16_bits(src.quant, target);
   }
   if (stays) {
     dst.type = src.type;

@@ -229,6 +229,16 @@ def test_pools(tmp_path, product, dtype, op):
 
 
 @types
+@pytest.mark.parametrize("scale", [2**-15, 1e-40])
+def test_a_mean_in_much_smaller_steps(tmp_path, dtype, scale):
+    p = Program(7)
+    made = conv3(p, p.quantized(IMAGE, dtype), True)
+    stored = p.dequantize(p.quantize(made, (np.float32(2**-4), 100, dtype)))
+    mean = p.pool(stored, "AveragePool", 2, 2)
+    expect_what_is_stated(p, [p.quantize(mean, (np.float32(scale), 100, dtype))], tmp_path)
+
+
+@types
 @pytest.mark.parametrize("op", ["GlobalAveragePool", "GlobalMaxPool"])
 def test_global_pools(tmp_path, dtype, op):
     p, _, stored = begin(conv3, dtype, True)
