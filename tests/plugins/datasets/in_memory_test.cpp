@@ -49,8 +49,9 @@ TEST_F(InMemory, RefusesWhatHasNoSamples) {
   EXPECT_THAT(text_of(made_of({}).status()), HasSubstr("expected at least one field"));
   EXPECT_THAT(text_of(made_of({{"x", floats({})}}).status()),
               HasSubstr("field x: expected an array whose first axis counts samples"));
-  EXPECT_THAT(text_of(made_of({{"x", floats({3})}, {"y", floats({2})}}).status()),
-              AllOf(HasSubstr("field y has 2 samples, field x has 3"), Not(HasSubstr("field y: "))));
+  EXPECT_THAT(
+      text_of(made_of({{"x", floats({3})}, {"y", floats({2})}}).status()),
+      AllOf(HasSubstr("field y has 2 samples, field x has 3"), Not(HasSubstr("field y: "))));
   EXPECT_THAT(refusal(kRole, "datasets.arrays", {{"x", "x.npz"}}),
               HasSubstr("option x: expected a tensor, got 'x.npz'"));
 }
