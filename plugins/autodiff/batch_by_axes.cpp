@@ -115,13 +115,13 @@ Status extend_run(BatchContext& c, Node node, const tn_axes& axes, const Front& 
 Status merge(BatchContext& c, Node node, const Front& front) {
   Builder b(c.edit);
   std::vector<Value> inputs;
+  Value batched;
   for (uint32_t i = 0; i < node.n_inputs(); ++i) {
     Value input = node.input(i);
     Value form = front.is_repeated(i) ? with_axis(b, c, input) : form_of(c, input);
     if (input && !(form == input)) {
-      std::vector<int64_t> dims = b.fixed(input, node.type()).dims;
-      if (!dims.empty()) dims[0] = c.size >= 0 ? c.size * dims[0] : -1;
-      form = b.reshape(form, dims);
+      batched = form;
+      form = for_examples(b, c, form, b.fixed(input, node.type()).dims, batched);
     }
     inputs.push_back(form);
   }
@@ -129,8 +129,8 @@ Status merge(BatchContext& c, Node node, const Front& front) {
   for (uint64_t i = 0; i < node.n_outputs(); ++i) {
     if (!node.output(i)) continue;
     std::vector<int64_t> dims = b.fixed(node.output(i), node.type()).dims;
-    dims.insert(dims.begin(), c.size >= 0 ? c.size : -1);
-    Value split = b.reshape(made.output(i), dims);
+    dims.insert(dims.begin(), 1);
+    Value split = for_examples(b, c, made.output(i), dims, batched);
     TN_CHECK(b.status());
     c.batched[node.output(i).id] = split;
   }

@@ -35,16 +35,8 @@ Status batch_view(BatchContext& c, Node node) {
   Value x = form_of(c, node.input(0));
   std::vector<int64_t> dims = b.fixed(node.output(), node.type()).dims;
   if (x == node.input(0)) return unsupported("only its data may have the new axis");
-  bool is_empty = std::count(dims.begin(), dims.end(), 0) > 0;
-  Value y;
-  if (c.size < 0 && is_empty) {  // of nothing, -1 could be any size
-    Value n = b.op("Shape", {x}, {{"start", 0}, {"end", 1}});
-    Value shape = b.op("Concat", {n, b.ints(dims)}, {{"axis", 0}});
-    y = b.op("Reshape", {x, shape}, {{"allowzero", 1}});
-  } else {
-    dims.insert(dims.begin(), c.size >= 0 ? c.size : -1);
-    y = b.reshape(x, dims);
-  }
+  dims.insert(dims.begin(), 1);
+  Value y = for_examples(b, c, x, dims, x);
   TN_CHECK(b.status());
   c.batched[node.output().id] = y;
   return {};
@@ -267,6 +259,22 @@ Result<std::vector<Node>> batch_node(BatchContext& c, Node node) {
   TN_CHECK(services.edit->set_scope(c.edit.raw, 0, {}));
   if (!parts.ok()) return std::move(parts).status().in(who);
   return parts;
+}
+
+Value for_examples(
+    Builder& b, const BatchContext& c, Value x, std::vector<int64_t> dims, Value batched) {
+  if (c.size >= 0) {
+    dims[0] *= c.size;
+    return b.reshape(x, dims);
+  }
+  if (std::count(dims.begin(), dims.end(), 0) == 0) {
+    dims[0] = -1;
+    return b.reshape(x, dims);
+  }
+  Value n = b.op("Shape", {batched}, {{"start", 0}, {"end", 1}});  // of nothing, -1 is any size
+  if (dims[0] != 1) n = b.mul(n, b.ints({dims[0]}));
+  Value shape = b.op("Concat", {n, b.ints({dims.begin() + 1, dims.end()})}, {{"axis", 0}});
+  return b.op("Reshape", {x, shape}, {{"allowzero", 1}});
 }
 
 }  // namespace tenon::autodiff

@@ -50,6 +50,9 @@ bool has_batched_input(const BatchContext& context, Node node);
 Value form_of(const BatchContext& context, Value input);
 // A value with the new axis: batched, or one for all examples as often as there are examples.
 Value with_axis(Builder& b, const BatchContext& context, Value value);
+// x with these sizes, of which the first is one example's; `batched` has the axis of examples.
+Value for_examples(
+    Builder& b, const BatchContext& c, Value x, std::vector<int64_t> dims, Value batched);
 // x of [size, dims...] with axes of one inserted after the first: [size, 1..., dims...].
 Value lifted(Builder& b, Value x, size_t n_ones);
 

@@ -208,7 +208,9 @@ Term Site::build(uint64_t i) {
     // What the gradient is by changes in training: it is not the number that it is now.
     std::optional<double> number;
     if (!gradients_.wanted(n.a)) number = scalar_of(input);
-    return number ? Term::of(*number) : Term::of(input, input.dtype() == TN_BOOL);
+    if (number) return Term::of(*number);
+    if (input.dtype() == TN_BOOL) return Term::of(input, true);
+    return Term::of(t.typed(input));  // the exponents of Pow may be integers
   }
   switch (n.op) {        // those that are more than one operator
     case TN_EXPR_EXPM1:  // exp(a) - 1 loses its digits near 0

@@ -64,6 +64,7 @@ class Terms {
     if (a.known()) return b_.number(a.number, dtype_);
     return a.flag ? b_.cast(a.value, dtype_) : a.value;
   }
+  Value typed(Value value) { return b_.cast(value, dtype_); }
   Value flag_of(const Term& a) {
     if (a.flag) return a.value;
     return b_.cast(value_of(a), TN_BOOL);

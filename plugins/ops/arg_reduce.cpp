@@ -157,7 +157,15 @@ Result<Node> top_k_sample(EditView edit, uint64_t seed) {
 
 Status top_k_vjp(Gradients& g) {
   if (!g.cotangent()) return {};
-  g.set(0, g.op("ScatterElements", {g.zeros_like(g.in(0)), g.out(1), g.cotangent()},
+  Value indices = g.out(1);
+  if (!indices) {  // files may leave them out
+    Node whole = g.node({.type = "TopK",
+                         .inputs = {g.in(0), g.in(1)},
+                         .attrs = attributes_of(g.of()),
+                         .n_outputs = 2});
+    indices = whole ? whole.output(1) : Value{};
+  }
+  g.set(0, g.op("ScatterElements", {g.zeros_like(g.in(0)), indices, g.cotangent()},
                 {{"axis", g.of().attr_int("axis", -1)}, {"reduction", "add"}}));
   return {};
 }

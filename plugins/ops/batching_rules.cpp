@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batching_rules.hpp"
 
+#include <algorithm>
+
 namespace tenon::ops {
 namespace {
 
@@ -50,15 +52,30 @@ int64_t known_example_count(Batching& b) {
   return -1;
 }
 
+namespace {
+// x with these sizes, of which dims[at] is one example's: of nothing, -1 could be any size.
+Value for_examples(Batching& b, Value x, std::vector<int64_t> dims, size_t at) {
+  if (at >= dims.size()) return b.reshape(x, dims);
+  if (std::count(dims.begin(), dims.end(), 0) == 0) {
+    dims[at] = -1;
+    return b.reshape(x, dims);
+  }
+  auto split = dims.begin() + static_cast<std::ptrdiff_t>(at);
+  Value n = b.mul(example_count(b), b.ints({*split}));
+  Value shape = b.op("Concat", {b.ints({dims.begin(), split}), n, b.ints({split + 1, dims.end()})},
+                     {{"axis", 0}});
+  return b.op("Reshape", {x, shape}, {{"allowzero", 1}});
+}
+}  // namespace
+
 Value examples_as_rows(Batching& b, uint64_t i) {
   std::vector<int64_t> dims = b.fixed(b.of().input(i), b.of().type()).dims;
-  if (!dims.empty()) dims[0] = -1;
-  return b.reshape(for_all_examples(b, i), dims);
+  return for_examples(b, for_all_examples(b, i), dims, 0);
 }
 Value rows_as_examples(Batching& b, Value y, uint64_t i) {
   std::vector<int64_t> dims = b.fixed(b.of().output(i), b.of().type()).dims;
-  dims.insert(dims.begin(), -1);
-  return b.reshape(y, dims);
+  dims.insert(dims.begin(), 1);
+  return for_examples(b, y, dims, 0);
 }
 
 namespace {
@@ -73,13 +90,12 @@ std::vector<int64_t> swapped_first(size_t rank) {
 Value examples_as_groups(Batching& b, uint64_t i) {
   std::vector<int64_t> dims = b.fixed(b.of().input(i), b.of().type()).dims;
   Value x = b.transpose(for_all_examples(b, i), swapped_first(dims.size() + 1));
-  if (dims.size() > 1) dims[1] = -1;
-  return b.reshape(x, dims);
+  return for_examples(b, x, dims, 1);
 }
 Value groups_as_examples(Batching& b, Value y, uint64_t i) {
   std::vector<int64_t> dims = b.fixed(b.of().output(i), b.of().type()).dims;
-  if (!dims.empty()) dims.insert(dims.begin() + 1, -1);
-  return b.transpose(b.reshape(y, dims), swapped_first(dims.size()));
+  if (!dims.empty()) dims.insert(dims.begin() + 1, 1);
+  return b.transpose(for_examples(b, y, dims, 1), swapped_first(dims.size()));
 }
 
 Status batch_convolution(Batching& b) {

@@ -57,6 +57,7 @@ Result<Sizes> sizes_of(Node node, const Dims& in, const Dims& kernel, Dims& out)
     out[i] = wanted;
     Dim total = full - wanted;
     int64_t cut = std::max<int64_t>(0, total.value.value_or(0));
+    s.output_padding[i] += cut - total.value.value_or(0);  // rows behind all that is spread
     int64_t low = mode == "SAME_UPPER" ? cut / 2 : cut - cut / 2;
     s.pad_begin.push_back(low);
     s.pad_end.push_back(cut - low);
@@ -178,20 +179,15 @@ OpCost transpose_cost(Node node) {
 
 // A convolution over the result would have further windows in an output_padding of a stride or
 // more: it gets as much less padding at the ends, and where there is less than that, a dy without
-// the rows that lie behind all windows. Gives that dy; *pads: empty where they stay.
-Value without_output_padding(Gradients& g, Value dy, std::vector<int64_t>* pads) {
-  std::vector<int64_t> more = g.of().attr_ints("output_padding"),
-                       strides = g.of().attr_ints("strides");
-  const size_t n = more.size();
-  strides.resize(n, 1);
-  if (std::ranges::equal(more, strides, std::less<>())) return dy;
-  *pads = g.of().attr_ints("pads");
-  pads->resize(2 * n);
+// the rows that lie behind all windows. Gives that dy.
+Value without_output_padding(Gradients& g, Value dy, Sizes& s) {
+  const size_t n = s.stride.size();
+  if (std::ranges::equal(s.output_padding, s.stride, std::less<>())) return dy;
   std::vector<int64_t> begins(n, 0), ends, axes;
   bool cuts = false;
   for (size_t i = 0; i < n; ++i) {
-    const int64_t rest = (*pads)[n + i] - more[i];
-    (*pads)[n + i] = std::max<int64_t>(rest, 0);
+    const int64_t rest = s.pad_end[i] - s.output_padding[i];
+    s.pad_end[i] = std::max<int64_t>(rest, 0);
     ends.push_back(rest < 0 ? rest : std::numeric_limits<int64_t>::max());
     axes.push_back(static_cast<int64_t>(2 + i));
     cuts = cuts || rest < 0;
@@ -202,15 +198,22 @@ Value without_output_padding(Gradients& g, Value dy, std::vector<int64_t>* pads)
 // It is a convolution's gradient, so its own gradients are a convolution and a weight gradient.
 Status transpose_vjp(Gradients& g) {
   Node node = g.of();
-  if (!node.attr_ints("output_shape").empty() || node.attr_text("auto_pad", "NOTSET") != "NOTSET")
-    return unsupported("expected pads in place of auto_pad or output_shape for a gradient");
-  std::vector<int64_t> pads;
-  Value dy = g.cotangent(), read = without_output_padding(g, dy, &pads);
+  const bool by_sizes = !node.attr_ints("output_shape").empty() ||
+                        node.attr_text("auto_pad", "NOTSET").starts_with("SAME");
+  auto sizes = [&](uint64_t i) {
+    Type type = by_sizes ? g.fixed(g.in(i), "ConvTranspose") : g.ranked(g.in(i), "ConvTranspose");
+    Dims dims = dims_of(type);
+    return Dims(dims.begin() + std::min<std::ptrdiff_t>(2, std::ssize(dims)), dims.end());
+  };
+  Dims in = sizes(0), kernel = sizes(1), out;
+  TN_CHECK(g.status());
+  TN_TRY(found, sizes_of(node, in, kernel, out));
+  Value dy = g.cotangent(), read = without_output_padding(g, dy, found);
+  std::vector<int64_t> pads = found.pad_begin;
+  pads.insert(pads.end(), found.pad_end.begin(), found.pad_end.end());
   std::vector<Attr> attributes = conv_attributes(node);
-  if (!pads.empty()) {
-    std::erase_if(attributes, [](const Attr& one) { return one.name == "pads"; });
-    attributes.emplace_back("pads", pads);
-  }
+  std::erase_if(attributes, [](const Attr& a) { return a.name == "pads" || a.name == "auto_pad"; });
+  attributes.emplace_back("pads", pads);
   if (g.wanted(0)) g.set(0, g.op("Conv", {read, g.in(1)}, attributes));
   if (g.wanted(1)) {
     Node made = g.node({.type = "ConvWeightGrad",

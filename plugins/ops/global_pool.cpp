@@ -3,6 +3,7 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
+#include "roots.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -93,7 +94,7 @@ Result<std::vector<Value>> global_decompose(EditView edit, Node node) {
   if (node.is("GlobalLpPool")) {
     auto p = static_cast<double>(node.attr_int("p", 2));
     Value powers = b.op("Pow", {b.op("Abs", {x}), b.number(p, x.dtype())});
-    y = b.op("Pow", {reduce("ReduceSum", powers), b.number(1 / p, x.dtype())});
+    y = root(b, reduce("ReduceSum", powers), p);
   } else {
     y = reduce(node.is("GlobalMaxPool") ? "ReduceMax" : "ReduceMean", x);
   }

@@ -157,17 +157,43 @@ Result<std::vector<Value>> norm_decompose(EditView edit, Node node) {
   return std::vector<Value>{y};
 }
 
+// What x gets from the mean and the inverse deviation r, whose slope is -r^3 (x - mean) / size.
+Value statistics_gradient(Gradients& g, int64_t axis, const Type& type) {
+  auto part_of = [&](uint64_t i) { return i < g.of().n_outputs() ? g.cotangent(i) : Value{}; };
+  Value mean_part = part_of(1), inverse_part = part_of(2), x = g.in(0), sum;
+  if (!mean_part && !inverse_part) return {};
+  const uint32_t wide = TN_DTYPE_BITS(type.dtype) < 32 ? uint32_t{TN_F32} : type.dtype;
+  std::vector<int64_t> list;
+  double size = 1;
+  for (int64_t i = axis; i < int64_t(type.rank()); ++i) {
+    list.push_back(i);
+    size *= static_cast<double>(type.dims[static_cast<size_t>(i)]);
+  }
+  Value count = g.number(size, wide);
+  if (mean_part) sum = g.expand_like(g.div(g.cast(mean_part, wide), count), x);
+  if (inverse_part) {
+    auto mean = [&](Value v) { return g.op("ReduceMean", {v, g.ints(list)}); };
+    Value read = g.cast(x, wide), off = g.sub(read, mean(read));
+    Value spread = g.add(mean(g.mul(off, off)), g.number(g.of().attr_float("epsilon", 1e-5), wide));
+    Value cube = g.mul(g.mul(spread, g.op("Sqrt", {spread})), count);
+    Value part = g.neg(g.mul(g.div(g.cast(inverse_part, wide), cube), off));
+    sum = sum ? g.add(sum, part) : part;
+  }
+  return g.cast(sum, type.dtype);
+}
+
 // dx and the sums for scale and bias are one node's; a scale that broadcasts gets its sum.
 Status layer_norm_vjp(Gradients& g) {
-  for (uint64_t i = 1; i < g.of().n_outputs(); ++i)
-    if (g.cotangent(i)) return unsupported("LayerNormalization: gradients of its statistics");
-  if (!g.cotangent()) return {};
   Value x = g.in(0), scale = g.in(1);
   Type type = g.ranked(x, "LayerNormalization");
+  TN_CHECK(g.status());
   TN_TRY(axis, axis_in(g.of().attr_int("axis", -1), type.rank()));
   std::vector<int64_t> normalized(type.dims.begin() + axis, type.dims.end());
   for (int64_t dim : normalized)
     if (dim < 0) return unsupported("LayerNormalization: the normalized sizes must be known here");
+  Value more = g.wanted(0) ? statistics_gradient(g, axis, type) : Value{};
+  if (more) g.set(0, more);
+  if (!g.cotangent()) return {};
   bool is_full = scale.type().is_static() && scale.type().dims == normalized;
   Value full = is_full ? scale : g.op("Expand", {scale, g.ints(normalized)});
   Node made = g.node({.type = "LayerNormGrad",
@@ -181,7 +207,7 @@ Status layer_norm_vjp(Gradients& g) {
     Node narrow = g.node({.type = "SumTo", .inputs = {sums, g.shape_of(of)}, .domain = "tenon"});
     return narrow ? narrow.output() : Value{};
   };
-  if (g.wanted(0)) g.set(0, made.output(0));
+  if (g.wanted(0)) g.set(0, more ? g.add(made.output(0), more) : made.output(0));
   if (g.wanted(1)) g.set(1, like(made.output(1), scale));
   if (g.wanted(2)) g.set(2, like(made.output(2), g.in(2)));
   return {};

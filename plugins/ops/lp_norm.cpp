@@ -8,6 +8,7 @@
 #include "dims.hpp"
 #include "dispatch.hpp"
 #include "matrices.hpp"
+#include "roots.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -112,16 +113,11 @@ Result<std::vector<Value>> mvn_decompose(EditView edit, Node node) {
   std::vector<int64_t> axes = node.attr_ints("axes");
   if (node.attr("axes").tag == TN_ANY_NONE) axes = {0, 2, 3};
   Value x = node.input(0);
-  TN_TRY(over, edit.ints(axes));
-  TN_TRY(small, edit.constant<float>(TN_F32, {}, std::vector<float>{1e-9f}));
-  TN_TRY(epsilon, edit.op("CastLike", {small, x}));
-  TN_TRY(mean, edit.op("ReduceMean", {x, over}));
-  TN_TRY(away, edit.op("Sub", {x, mean}));
-  TN_TRY(squared, edit.op("Mul", {away, away}));
-  TN_TRY(variance, edit.op("ReduceMean", {squared, over}));
-  TN_TRY(root, edit.op("Sqrt", {variance}));
-  TN_TRY(deviation, edit.op("Add", {root, epsilon}));
-  TN_TRY(y, edit.op("Div", {away, deviation}));
+  Builder b(edit);
+  Value over = b.ints(axes), away = b.sub(x, b.op("ReduceMean", {x, over}));
+  Value variance = b.op("ReduceMean", {b.mul(away, away), over});
+  Value y = b.div(away, b.add(root(b, variance), b.number(1e-9, x.dtype())));
+  TN_CHECK(b.status());
   return std::vector<Value>{y};
 }
 

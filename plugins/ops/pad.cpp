@@ -125,6 +125,19 @@ Result<Node> pad_sample(EditView edit, uint64_t seed) {
       {.type = "Pad", .inputs = {x, amounts}, .attrs = {{"mode", kModes[random.integer(0, 3)]}}});
 }
 
+// Pads that crop y to the elements of x.
+std::vector<int64_t> inner_pads(const Type& x, const Pads& p) {
+  std::vector<int64_t> begins, ends;
+  for (size_t d = 0; d < x.rank(); ++d) {
+    int64_t begin = std::max<int64_t>(0, p.begin[d]), end = std::max<int64_t>(0, p.end[d]);
+    int64_t size = x.dims[d] + p.begin[d] + p.end[d];  // of y, which may have nothing of x
+    begins.push_back(-std::min(begin, size));
+    ends.push_back(-std::min(end, size - std::min(begin, size)));
+  }
+  begins.insert(begins.end(), ends.begin(), ends.end());
+  return begins;
+}
+
 Status pad_vjp(Gradients& g) {
   TN_TRY(mode, mode_of(g.of()));
   Type x = g.ranked(g.in(0), "Pad");
@@ -141,10 +154,10 @@ Status pad_vjp(Gradients& g) {
     g.set(0, dx);
     if (!g.wanted(2)) return {};
     auto all = [&](Value v) { return g.op("ReduceSum", {v}, {{"keepdims", 0}}); };
-    // What is padded; and a crop of x has taken nothing from the value.
+    // dy where y is not x: what a crop of x leaves out has taken nothing from the value.
     bool crops = std::any_of(back.begin(), back.end(), [](int64_t pad) { return pad > 0; });
-    if (crops) return unsupported("a gradient of the value while pads are negative");
-    g.set(2, g.reshape_like(g.sub(all(dy), all(dx)), g.in(2)));
+    Value of_x = crops ? g.op("Pad", {dy, g.ints(inner_pads(g.fixed(g.in(0), "Pad"), p))}) : dx;
+    g.set(2, g.reshape_like(g.sub(all(dy), all(of_x)), g.in(2)));
     return {};
   }
   Type fixed = g.fixed(g.in(0), "Pad");

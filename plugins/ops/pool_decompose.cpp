@@ -2,6 +2,7 @@
 #include "pool_decompose.hpp"
 
 #include "batching_rules.hpp"
+#include "roots.hpp"
 #include "window.hpp"
 
 namespace tenon::ops {
@@ -29,7 +30,7 @@ Result<std::vector<Value>> lp_pool_decompose(EditView edit, Node node) {
   Value sums =
       b.op("Conv", {powers, ones},
            {{"group", x.dims[1]}, {"pads", begin}, {"strides", strides}, {"dilations", dilations}});
-  Value y = b.op("Pow", {sums, b.number(1 / p, x.dtype)});
+  Value y = root(b, sums, p);
   TN_CHECK(b.status());
   return std::vector<Value>{y};
 }

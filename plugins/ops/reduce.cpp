@@ -9,6 +9,7 @@
 #include "dims.hpp"
 #include "dispatch.hpp"
 #include "reductions.hpp"
+#include "roots.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -249,8 +250,12 @@ Result<std::vector<Value>> reduce_decompose(EditView edit, Node node) {
         type, inputs,
         {{"keepdims", keep}, {"noop_with_empty_axes", node.attr_int("noop_with_empty_axes")}});
   };
-  auto stopped = [&](Value v) {
-    Node held = b.node({.type = "StopGradient", .inputs = {v}, .domain = "tenon"});
+  auto shift = [&](int64_t keep) {  // the maximum, where that is finite
+    Value most = reduce("ReduceMax", x, keep), zero = b.number(0, x.dtype());
+    Value is_finite = b.op("Equal", {b.sub(most, most), zero});
+    Node held = b.node({.type = "StopGradient",
+                        .inputs = {b.op("Where", {is_finite, most, zero})},
+                        .domain = "tenon"});
     return held ? held.output() : Value{};
   };
   int64_t keep = node.attr_int("keepdims", 1);
@@ -259,13 +264,12 @@ Result<std::vector<Value>> reduce_decompose(EditView edit, Node node) {
   } else if (node.is("ReduceL1")) {
     y = reduce("ReduceSum", b.op("Abs", {x}), keep);
   } else if (node.is("ReduceL2")) {
-    y = b.op("Sqrt", {reduce("ReduceSum", b.mul(x, x), keep)});
+    y = root(b, reduce("ReduceSum", b.mul(x, x), keep));
   } else if (node.is("ReduceLogSum")) {
     y = b.op("Log", {reduce("ReduceSum", x, keep)});
   } else {  // shifted by the maximum, which is a constant to gradients
-    Value shift = stopped(reduce("ReduceMax", x, 1));
-    Value sum = reduce("ReduceSum", b.op("Exp", {b.sub(x, shift)}), keep);
-    y = b.add(b.op("Log", {sum}), keep ? shift : stopped(reduce("ReduceMax", x, 0)));
+    Value sum = reduce("ReduceSum", b.op("Exp", {b.sub(x, shift(1))}), keep);
+    y = b.add(b.op("Log", {sum}), shift(keep));
   }
   TN_CHECK(b.status());
   return std::vector<Value>{y};

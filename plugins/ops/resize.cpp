@@ -180,6 +180,19 @@ Status resize_shape(EditView edit, Node node) {
   return set_output(edit, node, 0, x.dtype, out);
 }
 
+// roi: the beginnings of the region along these axes, then its ends.
+Status set_regions(std::vector<Axis>& axes,
+                   const std::vector<int64_t>& which,
+                   const std::vector<double>& roi) {
+  if (roi.size() != which.size() * 2)
+    return invalid(cat("roi: expected ", which.size() * 2, " numbers, got ", roi.size()));
+  for (size_t i = 0; i < which.size(); ++i) {
+    axes[static_cast<size_t>(which[i])].roi_start = roi[i];
+    axes[static_cast<size_t>(which[i])].roi_end = roi[i + which.size()];
+  }
+  return {};
+}
+
 // One axis at a time: separable, in double.
 std::vector<double> resize_axis(tn_ctx* ctx,
                                 const std::vector<double>& in,
@@ -233,15 +246,8 @@ Status resize_ref(const Call& call) {
   TN_TRY(axes, plan_axes(node, in, scales, sizes));
   Settings s = settings_of(node);
   TN_TRY(which, axes_of(node, in.size()));
-  if (call.has(1) && s.rule == "tf_crop_and_resize") {
-    std::vector<double> roi = read_floats(call.in(1));
-    if (roi.size() != which.size() * 2)
-      return invalid(cat("roi: expected ", which.size() * 2, " numbers, got ", roi.size()));
-    for (size_t i = 0; i < which.size(); ++i) {
-      axes[static_cast<size_t>(which[i])].roi_start = roi[i];
-      axes[static_cast<size_t>(which[i])].roi_end = roi[i + which.size()];
-    }
-  }
+  if (call.has(1) && s.rule == "tf_crop_and_resize")
+    TN_CHECK(set_regions(axes, which, read_floats(call.in(1))));
   std::vector<int64_t> shape;
   for (const Axis& a : axes)
     shape.push_back(a.out);
@@ -268,36 +274,52 @@ Status resize_ref(const Call& call) {
   });
 }
 
-// Every axis that changes is a product with the matrix of its taps.
+// y, resized along axis d: a product with the matrix of its taps. What lies outside is a constant.
+Result<Value> resized_axis(
+    Builder& b, Value y, size_t d, const Settings& s, const Axis& a, double outside) {
+  TN_CHECK(check_matrix(a.in, a.out));
+  uint32_t dtype = y.dtype();
+  size_t rank = y.type().rank();
+  std::vector<double> weights(static_cast<size_t>(a.in * a.out)), added(size_t(a.out), 0.0);
+  for (int64_t i = 0; i < a.out; ++i) {
+    Taps taps = taps_of(s, a, i);
+    if (taps.outside) added[size_t(i)] = outside;
+    for (size_t k = 0; k < taps.at.size() && !taps.outside; ++k)
+      weights[static_cast<size_t>(taps.at[k] * a.out + i)] += taps.weight[k];
+  }
+  std::vector<int64_t> turn = swapped(rank, d, rank - 1);
+  bool last = d + 1 == rank;
+  Value product = b.op(
+      "MatMul", {last ? y : b.transpose(y, turn), constant_of(b, dtype, {a.in, a.out}, weights)});
+  if (std::any_of(added.begin(), added.end(), [](double x) { return x != 0; }))
+    product = b.add(product, constant_of(b, dtype, {a.out}, added));
+  TN_CHECK(b.status());
+  return last ? product : b.transpose(product, turn);
+}
+
 Result<std::vector<Value>> resize_decompose(EditView edit, Node node) {
   Builder b(edit);
   Type x = node.input(0).type();
   Value scales = node.input(2), sizes = node.input(3), y = node.input(0);
   Settings s = settings_of(node);
+  bool crops = s.rule == "tf_crop_and_resize" && node.input(1);
   bool known = x.is_static() && is_float(x.dtype) && (!sizes || known_ints(sizes)) &&
-               (!scales || scales.is_constant()) && s.rule != "tf_crop_and_resize";
-  if (!known) return unsupported("Resize: composite for floats, where all sizes are known");
+               (!scales || scales.is_constant()) && (!crops || node.input(1).is_constant());
+  if (!known)
+    return unsupported("Resize: composite for floats, where all sizes and the region are known");
   std::vector<double> factors;
   if (scales) factors = read_floats(scales.constant().dl());
   std::vector<int64_t> numbers = known_ints(sizes).value_or(std::vector<int64_t>{});
   TN_TRY(axes, plan_axes(node, x.dims, factors, numbers));
   TN_TRY(which, axes_of(node, x.rank()));
-  for (int64_t axis : which) {
-    auto d = static_cast<size_t>(axis);
+  if (crops) TN_CHECK(set_regions(axes, which, read_floats(node.input(1).constant().dl())));
+  double outside = node.attr_float("extrapolation_value");
+  for (size_t d = 0; d < axes.size(); ++d) {
     const Axis& a = axes[d];
-    if (a.in == a.out && a.scale == 1) continue;
-    TN_CHECK(check_matrix(a.in, a.out));
-    std::vector<double> weights(static_cast<size_t>(a.in * a.out));
-    for (int64_t i = 0; i < a.out; ++i) {
-      Taps taps = taps_of(s, a, i);
-      for (size_t k = 0; k < taps.at.size(); ++k)
-        weights[static_cast<size_t>(taps.at[k] * a.out + i)] += taps.weight[k];
-    }
-    std::vector<int64_t> turn = swapped(x.rank(), d, x.rank() - 1);
-    bool last = d + 1 == x.rank();
-    Value product = b.op("MatMul", {last ? y : b.transpose(y, turn),
-                                    constant_of(b, x.dtype, {a.in, a.out}, weights)});
-    y = last ? product : b.transpose(product, turn);
+    bool stays = a.in == a.out && a.scale == 1 && s.rule != "tf_crop_and_resize";
+    if (stays || std::find(which.begin(), which.end(), int64_t(d)) == which.end()) continue;
+    TN_TRY(resized, resized_axis(b, y, d, s, a, outside));
+    y = resized;
   }
   if (y == node.input(0)) y = b.op("Identity", {y});
   TN_CHECK(b.status());

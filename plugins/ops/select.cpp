@@ -2,11 +2,13 @@
 // Choosing and ordering slices: Compress, Unique, ReverseSequence.
 #include <algorithm>
 
+#include "batching_rules.hpp"
 #include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
 #include "distinct.hpp"
+#include "matrices.hpp"
 #include "numbers.hpp"
 #include "sampling.hpp"
 
@@ -181,6 +183,42 @@ Result<Node> reverse_sample(EditView edit, uint64_t seed) {
                    .attrs = {{"batch_axis", first ? 0 : 1}, {"time_axis", first ? 1 : 0}}});
 }
 
+// Each gradient goes back to where its slice was.
+Status compress_vjp(Gradients& g) {
+  Value x = g.in(0), dy = g.cotangent();
+  Value places = g.transpose(g.op("NonZero", {g.in(1)}), {1, 0});
+  auto scattered = [&](Value like, Value rows) {
+    return g.op("ScatterND", {g.zeros_like(like), places, rows}, {{"reduction", "add"}});
+  };
+  if (!has_axis(g.of())) {
+    g.set(0, g.reshape_like(scattered(g.op("Reshape", {x, g.ints({-1})}), dy), x));
+    return {};
+  }
+  Type type = g.ranked(x, "Compress");
+  TN_CHECK(g.status());
+  TN_TRY(axis, axis_in(g.of().attr_int("axis"), type.rank()));
+  std::vector<int64_t> turn = swapped(type.rank(), static_cast<size_t>(axis), 0);
+  g.set(0, g.transpose(scattered(g.transpose(x, turn), g.transpose(dy, turn)), turn));
+  return {};
+}
+// It is its own inverse.
+Status reverse_vjp(Gradients& g) {
+  Node made = again(g, g.of(), {g.cotangent(), g.in(1)});
+  if (made) g.set(0, made.output());
+  return {};
+}
+
+Status reverse_batch(Batching& b) {
+  if (b.batched(1)) return unsupported("lengths: expected the same for all examples");
+  size_t rank = b.ranked(b.of().input(0), "ReverseSequence").rank();
+  std::vector<int64_t> axes =
+      shifted({b.of().attr_int("batch_axis", 1), b.of().attr_int("time_axis", 0)}, rank);
+  Node made =
+      again(b, b.of(), {b.in(0), b.in(1)}, {{"batch_axis", axes[0]}, {"time_axis", axes[1]}});
+  if (made) b.set(0, made.output());
+  return {};
+}
+
 constexpr tn_op kCompress = op_row({.type = "Compress",
                                     .since = 28,
                                     .traits = TN_OP_DATA_SHAPE,
@@ -189,7 +227,10 @@ constexpr tn_op kCompress = op_row({.type = "Compress",
                                     .shape = shape<compress_shape, "x: any, condition: bool[n]">,
                                     .cost = cost<move_cost>,
                                     .ref = ref<compress_ref>,
-                                    .sample = sample<compress_sample>});
+                                    .sample = sample<compress_sample>,
+                                    .vjp = vjp<compress_vjp>,
+                                    .vjp_inputs = 2,
+                                    .vjp_outputs = 0});
 constexpr tn_op kUnique = op_row({.type = "Unique",
                                   .since = 28,
                                   .traits = TN_OP_DATA_SHAPE | TN_OP_MIXES_BATCH,
@@ -208,7 +249,11 @@ constexpr tn_op kReverse =
             .shape = shape<reverse_shape, "x: any, lengths: int[b]">,
             .cost = cost<move_cost>,
             .ref = ref<reverse_ref>,
-            .sample = sample<reverse_sample>});
+            .sample = sample<reverse_sample>,
+            .vjp = vjp<reverse_vjp>,
+            .vjp_inputs = 2,
+            .vjp_outputs = 0,
+            .batch = batch<reverse_batch>});
 
 }  // namespace
 

@@ -106,8 +106,10 @@ class Step:
         self._joint = dict(joint or {})
         #: Reports of the passes of `joint` on the batch traced last, by id.
         self.joint_reports: dict[str, Any] = {}
-        if accumulate < 1:
-            raise InvalidArgument(f"Step: accumulate: expected at least 1 batch, got {accumulate}")
+        if accumulate < 1 or accumulate != int(accumulate):
+            raise InvalidArgument(
+                f"Step: accumulate: expected a whole number, at least 1 batch, got {accumulate}"
+            )
         self._accumulate = accumulate
         if accumulate > 1 and "trainer.clip" in self._joint:
             raise InvalidArgument(
@@ -140,6 +142,11 @@ class Step:
             report = model.report
             self._watched[key] = report["values"] if self._check_nan and report else None
         plan, _, results = self._plans[key]
+        if set(self.settings) != set(self._driven):
+            raise InvalidArgument(
+                f"Step: settings: expected the names it was made with, {sorted(self._driven)}, "
+                f"got {sorted(self.settings)}"
+            )
         self._move_states(plan)
         update = self.count // self._accumulate
 

@@ -138,6 +138,16 @@ def test_bad_settings_are_named():
         tn.train(model, data=None, schedules={"temperature": "fast"})
 
 
+def test_settings_that_come_later_and_halves_of_batches_are_refused():
+    step = tn.Step(tempered, START, tn.optim.sgd(lr=1), settings={"temperature": 4})
+    step(X, LABEL)
+    step.settings["weight_decay"] = 0.1
+    with pytest.raises(tn.InvalidArgument, match="settings: expected the names it was made"):
+        step(X, LABEL)
+    with pytest.raises(tn.InvalidArgument, match="at least 1 batch, got 2.5"):
+        tn.Step(tempered, START, tn.optim.sgd(lr=1), accumulate=2.5)
+
+
 def test_a_setting_is_its_value_where_nothing_drives_it():
     assert tn.setting("temperature", 3) == 3
     np.testing.assert_array_equal(tn.jit(lambda x: x * tn.setting("t", 3))(X), X * 3)

@@ -16,7 +16,8 @@ using Numbers = std::vector<double>;
 // Random numbers, and what takes or gives sequences and optional values: not tensors of numbers.
 inline bool is_special(const tn_op& row) {
   std::string_view type = view(row.type);
-  return (row.traits & TN_OP_RANDOM) != 0 || type.find("Sequence") != std::string_view::npos ||
+  bool has_sequences = type.find("Sequence") != std::string_view::npos && type != "ReverseSequence";
+  return (row.traits & TN_OP_RANDOM) != 0 || has_sequences ||
          type.find("Optional") != std::string_view::npos;
 }
 
