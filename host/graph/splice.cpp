@@ -168,8 +168,16 @@ Status tn_edit::decompose(tn_node_id id) {
   Result<std::vector<tn_value_id>> made = expand(id);
   Status failed = made.ok() ? Status() : made.status();
   const std::vector<tn_value_id> outputs = tables_->nodes.find(id)->outputs;
-  for (size_t i = 0; failed.ok() && i < outputs.size(); ++i)
-    if (!tables_->values.find((*made)[i])) failed = stale_value((*made)[i]);
+  for (size_t i = 0; failed.ok() && i < outputs.size(); ++i) {
+    const Value* ours = tables_->values.find((*made)[i]);
+    const Type& stated = *tables_->values.find(outputs[i])->type;
+    if (!ours)
+      failed = stale_value((*made)[i]);
+    else if (!agree(stated, *ours->type))
+      failed =
+          invalid(cat("decompose: ", node_text(*tables_->nodes.find(id)), ": output ", i, " is ",
+                      type_text(stated), ", its pieces give ", type_text(*ours->type)));
+  }
   if (!failed.ok()) {
     undo_nodes(n_before);
     return failed;

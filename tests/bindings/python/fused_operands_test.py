@@ -40,6 +40,12 @@ WRONG = {
         {"num_heads": 2},
         "bias: expected 24 numbers",
     ),
+    "mask": (
+        "Attention",
+        {"x": array(1, 2, 6), "w": array(6, 24), "b": array(24), "m": np.ones((2, 1), "i4")},
+        {"num_heads": 2},
+        "its pieces give|expected",
+    ),
     "heads": (
         "MultiHeadAttention",
         HEADS | {"v": array(2, 1, 5, 4)},
