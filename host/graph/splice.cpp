@@ -170,13 +170,14 @@ Status tn_edit::decompose(tn_node_id id) {
   const std::vector<tn_value_id> outputs = tables_->nodes.find(id)->outputs;
   for (size_t i = 0; failed.ok() && i < outputs.size(); ++i) {
     const Value* ours = tables_->values.find((*made)[i]);
-    const Type& stated = *tables_->values.find(outputs[i])->type;
+    const Value& old = *tables_->values.find(outputs[i]);
+    const bool is_read = !old.uses.empty() || old.as_output > 0;
     if (!ours)
       failed = stale_value((*made)[i]);
-    else if (!agree(stated, *ours->type))
+    else if (is_read && !agree(*old.type, *ours->type))
       failed =
           invalid(cat("decompose: ", node_text(*tables_->nodes.find(id)), ": output ", i, " is ",
-                      type_text(stated), ", its pieces give ", type_text(*ours->type)));
+                      type_text(*old.type), ", its pieces give ", type_text(*ours->type)));
   }
   if (!failed.ok()) {
     undo_nodes(n_before);

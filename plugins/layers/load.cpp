@@ -47,9 +47,10 @@ class Load {
       std::string name = full.substr(prefix_.size());
       if (name.ends_with("num_batches_tracked")) continue;  // a count that nothing here needs
       const Value known = edit.graph().find(name);
-      const bool is_meant = weight.is_stated && known && known.is_constant();
+      const bool is_stated = weight.is_stated && !is_unnamed(name);
+      const bool is_meant = is_stated && known && known.is_constant();
       if (wanted.erase(name) == 0 && !is_meant) {
-        if (!known || weight.is_stated) unused.insert(name);
+        if (!known || is_stated) unused.insert(name);
         continue;
       }
       TN_CHECK(put(edit, name, weight.tensor));
@@ -75,6 +76,15 @@ class Load {
     Tensor tensor;
     bool is_stated = false;
   };
+  // "constant", "constant_2": so a graph calls what nobody has named, a ratio here and an axis
+  // there.
+  static bool is_unnamed(std::string_view name) {
+    constexpr std::string_view kBase = "constant", kDigits = "0123456789";
+    if (!name.starts_with(kBase)) return false;
+    name.remove_prefix(kBase.size());
+    return name.empty() ||
+           (name.size() > 1 && name[0] == '_' && name.find_first_not_of(kDigits, 1) == name.npos);
+  }
   // What the model has to be given: weights and running figures, and numbers that are trained.
   static bool is_parameter(Value constant) {
     Type type = constant.type();

@@ -59,6 +59,13 @@ Status copy_out(const Call& call, uint64_t i, const DLTensor& from) {
   return {};
 }
 
+Result<uint64_t> captures_of(Node node) {
+  const int64_t n = node.attr_int("captures");
+  if (n < 0 || static_cast<uint64_t>(n) > node.n_inputs())
+    return invalid(cat("captures: expected a number from 0 to ", node.n_inputs(), ", got ", n));
+  return static_cast<uint64_t>(n);
+}
+
 std::vector<Type> types_of(const std::vector<Value>& values) {
   std::vector<Type> out;
   for (Value v : values)

@@ -21,6 +21,8 @@ Status copy_out(const Call& call, uint64_t i, const DLTensor& from);
 // What two types have in common. The kind is the second's: a Loop may begin with an optional that
 // its body makes a sequence.
 Type common(const Type& a, const Type& b);
+// How many of the last inputs are captured: the attribute "captures", refused where they are fewer.
+Result<uint64_t> captures_of(Node node);
 // The types of the body's outputs where its last inputs have the types of `given`, as those of a
 // batch that is known; the body's own where some of these are not known or do not fit.
 std::vector<Type> output_types(Graph body, const std::vector<Type>& given);

@@ -39,10 +39,10 @@ Status loop_shape(EditView edit, Node node) {
   Graph body = graph_of(node, "body");
   if (!body.raw) return invalid("attribute body: expected a graph, got none");
   std::vector<Value> results = body.outputs();
-  int64_t captures = node.attr_int("captures");
-  if (node.n_inputs() < 2 + static_cast<uint64_t>(captures))
+  TN_TRY(captures, captures_of(node));
+  if (node.n_inputs() < 2 + captures)
     return invalid("expected M, cond (each may be left out), states and captures");
-  uint64_t n_states = node.n_inputs() - 2 - static_cast<uint64_t>(captures);
+  uint64_t n_states = node.n_inputs() - 2 - captures;
   if (results.size() < node.n_outputs() + 1)
     return invalid(cat("body: expected ", node.n_outputs() + 1, " outputs, got ", results.size()));
   const std::optional<int64_t> steps = known_steps(node, body);

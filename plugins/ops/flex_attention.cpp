@@ -26,6 +26,7 @@ Result<uint32_t> flex::softmax_type(Node node, uint32_t dtype) {
 namespace {
 
 Status flex_shape(EditView edit, Node node) {
+  TN_CHECK(captures_of(node).status());
   Type q = node.input(0).type(), v = node.input(2).type();
   if (!q.ranked || !v.ranked || q.rank() != 4 || v.rank() != 4)
     return set_output(edit, node, 0, unranked(q.dtype));

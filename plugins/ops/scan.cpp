@@ -34,11 +34,12 @@ Status scan_shape(EditView edit, Node node) {
   Graph body = graph_of(node, "body");
   if (!body.raw) return invalid("attribute body: expected a graph, got none");
   std::vector<Value> results = body.outputs();
-  uint64_t scanned = static_cast<uint64_t>(node.attr_int("num_scan_inputs"));
-  uint64_t rest = static_cast<uint64_t>(node.attr_int("captures")) + scanned;
-  if (scanned < 1 || node.n_inputs() < rest || results.size() < node.n_outputs())
+  TN_TRY(captures, captures_of(node));
+  const int64_t n_scanned = node.attr_int("num_scan_inputs");
+  const auto scanned = static_cast<uint64_t>(n_scanned);
+  if (n_scanned < 1 || scanned > node.n_inputs() - captures || results.size() < node.n_outputs())
     return invalid("expected states, then num_scan_inputs inputs, and as many outputs as body");
-  uint64_t n_states = node.n_inputs() - rest;
+  uint64_t n_states = node.n_inputs() - captures - scanned;
   Type first = node.input(n_states).type();
   Dim length;
   if (first.ranked) {

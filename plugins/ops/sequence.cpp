@@ -193,6 +193,7 @@ Status concat_ref(const Call& call) {
 }
 
 Status map_shape(EditView edit, Node node) {
+  TN_CHECK(captures_of(node).status());
   Graph body = graph_of(node, "body");
   if (!body.raw) return invalid("attribute body: expected a graph, got none");
   std::vector<Value> results = body.outputs();

@@ -79,7 +79,7 @@ def test_nothing_that_is_left_to_train_names_the_option():
 
 def test_a_pattern_of_parameters_that_fits_nothing_is_named():
     rows = {"x": np.zeros((4, 2), "f"), "label": np.arange(4) % 3}
-    with pytest.raises(tn.InvalidArgument, match="option parameters: no constant .* fits wieght"):
+    with pytest.raises(tn.InvalidArgument, match="option parameters: no constant .* fits 'wieght'"):
         tn.train(linear(), rows, parameters=["*", "wieght"])
 
 

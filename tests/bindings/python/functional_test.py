@@ -173,7 +173,7 @@ def test_a_model_without_weights_has_no_parameters():
     model = tn.nn.build(lambda x: x * 2.0, {"x": ("N", 3)})
     assert model.parameters() == {}
     np.testing.assert_array_equal(model(np.ones((1, 3), "f"), parameters={}), [[2, 2, 2]])
-    with pytest.raises(tn.InvalidArgument, match="no float32 constant of the model fits w"):
+    with pytest.raises(tn.InvalidArgument, match="no float32 constant of the model fits 'w'"):
         model.parameters("w")
 
 

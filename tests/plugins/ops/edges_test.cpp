@@ -183,6 +183,19 @@ TEST_F(Edges, OutputsThatTheOperatorHasNotAreRefused) {
       testing::HasSubstr("expected at most 2 outputs, got 3"));
 }
 
+// A negative number made Loop read beyond the types of its inputs.
+TEST_F(Edges, CapturesThatAreNoInputsAreRefused) {
+  for (int wild : {-1, 4}) {
+    const std::string lines =
+        cat("  input %x: f32[3]\n  constant %m: i64[] = [2]\n"
+            "  %y: f32[3] = Loop(%m, _, %x) {captures = ",
+            wild,
+            ", body = graph {\n    input %i: i64[]\n    input %go: bool[]\n    input %s: f32[3]\n"
+            "    output go = %go\n    output s = %s\n  }} @n\n");
+    EXPECT_THAT(refusal(lines, {}), testing::HasSubstr("captures: expected a number from 0 to 3"));
+  }
+}
+
 TEST_F(Edges, SizesThatOverflowAreRefused) {
   const std::string most = std::to_string(std::numeric_limits<int64_t>::max());
   Tensor repeats = *Tensor::of<int64_t>(ctx_, TN_I64, std::vector<int64_t>{1},
