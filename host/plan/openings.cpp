@@ -22,8 +22,9 @@ Result<Pieces> take_nodes_apart(tn_graph* graph, const std::vector<tn_node_id>& 
   for (tn_node_id node : nodes) {
     const size_t n_before = edit->asked_for().size();
     if (!edit->decompose(node).ok()) continue;
+    std::vector<tn_node_id>& pieces = out[node];  // none of a function that hands its inputs on
     for (tn_node_id piece : std::span(edit->asked_for()).subspan(n_before))
-      if (edit->tables().nodes.find(piece)) out[node].push_back(piece);
+      if (edit->tables().nodes.find(piece)) pieces.push_back(piece);
   }
   TN_CHECK(edit->commit());
   return out;

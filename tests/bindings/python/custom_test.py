@@ -133,3 +133,11 @@ def test_a_number_among_the_arguments_takes_the_type_of_what_it_meets():
     assert times(x, 0.1) == tn.jit(lambda x: times(x, 0.1))(x) == 0.1
     assert tn.grad(lambda x: times(x, 0.1).sum())(x) == 0.1
     assert times(np.ones(2, "float16"), 0.5).dtype == "float16"
+
+
+@pytest.mark.parametrize("backend", ["reference", "onednn"])
+def test_a_checkpoint_may_hand_its_argument_on(backend):
+    handed = tn.jit(tn.checkpoint(lambda x: x), backend=backend)
+    assert handed(np.ones(2, "f")).tolist() == [1, 1]
+    both = tn.jit(lambda x: tn.checkpoint(lambda v: v)(x) + x, backend=backend)
+    assert both(np.ones(2, "f")).tolist() == [2, 2]
