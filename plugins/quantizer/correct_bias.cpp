@@ -36,10 +36,7 @@ int64_t channel_axis(Node node, const Product& product, int64_t rank) {
 // Clip. A range in 8 bits may stand for it.
 bool is_clamp(tn_ctx* ctx, Node node) {
   if (!is_pointwise_of_one(node)) return false;
-  std::vector<float> points{0};
-  for (int power = -16; power <= 16; ++power)
-    for (float sign : {-1.3F, 1.3F})
-      points.push_back(sign * std::ldexp(1.0F, power));
+  const std::vector<float> points = points_of_all_sizes();
   Result<Tensor> made = values_at(ctx, {&node, 1}, points, {std::ssize(points)});
   if (!made.ok() || dtype_of(made->dl()) != TN_F32 ||
       element_count(made->dl()) != std::ssize(points))

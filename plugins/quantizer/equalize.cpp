@@ -31,11 +31,8 @@ struct Layer {
 Result<bool> is_homogeneous(tn_ctx* ctx, Node node, int64_t channels, bool slides) {
   Type type = node.input(0).type();
   if (!is_pointwise_of_one(node) || !type.ranked || type.rank() < 2) return false;
-  constexpr float kFactor = 4;  // exact
-  std::vector<float> points{0};
-  for (int power = -32; power <= 32; ++power)  // a bend lies between a number and four times it
-    for (float sign : {-1.3F, 1.3F})
-      points.push_back(sign * std::ldexp(1.0F, 2 * power));
+  constexpr float kFactor = 4;                              // exact
+  const std::vector<float> points = points_of_all_sizes();  // a bend lies between one and the next
   std::vector<int64_t> shape(type.rank(), 1);
   shape[0] = 2 * std::ssize(points);
   shape[slides ? 1 : type.rank() - 1] = channels;

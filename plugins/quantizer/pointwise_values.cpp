@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pointwise_values.hpp"
 
+#include <cmath>
+
 #include "tenon/sdk/plan.hpp"
 
 #include "repeated.hpp"
@@ -13,6 +15,14 @@ bool is_pointwise_of_one(Node node) {
   for (uint64_t i = 1; i < node.n_inputs(); ++i)
     if (node.input(i) && !node.input(i).is_constant()) return false;
   return !node.input(0).is_constant();
+}
+
+std::vector<float> points_of_all_sizes() {
+  std::vector<float> points{0};
+  for (int power = -32; power <= 32; ++power)
+    for (float sign : {-1.3F, 1.3F})
+      points.push_back(sign * std::ldexp(1.0F, 2 * power));
+  return points;
 }
 
 Result<Tensor> values_at(tn_ctx* ctx,
