@@ -11,7 +11,7 @@
 
 #include "tenon/fnv.hpp"
 
-#include "registry/search_folders.hpp"
+#include "discovery/search_folders.hpp"
 
 namespace tenon::host {
 namespace fs = std::filesystem;

@@ -12,7 +12,7 @@
 
 #include "tenon/plugin.h"
 
-#include "registry/description.hpp"
+#include "discovery/description.hpp"
 #include "services/session.hpp"
 #include "services/status.hpp"
 

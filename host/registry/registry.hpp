@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "registry/adopt.hpp"
-#include "registry/description.hpp"
+#include "discovery/description.hpp"
 #include "registry/loader.hpp"
-#include "registry/search_folders.hpp"
+#include "discovery/search_folders.hpp"
 #include "services/rooms.hpp"
 #include "services/status.hpp"
 

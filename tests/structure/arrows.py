@@ -3,7 +3,7 @@
 
 A plugin sees its own folder only, never another plugin; so does a binding. Tests may see all.
 Within the host the core (values, types, threads, memory, services, languages, schemas, graph,
-registry, session) sees no other room.
+discovery, registry, session) sees no other room.
 """
 
 import re
@@ -28,6 +28,7 @@ CORE = {
         "languages",
         "schemas",
         "graph",
+        "discovery",
         "registry",
         "types",
         "memory",

@@ -17,9 +17,10 @@ TOKENS_PER_FILE = 5100
 ROOMS = {
     "host core": (
         ("host/values", "host/services", "host/graph", "host/registry", "host/session"),
-        7173,
-        54515,
+        6840,
+        52228,
     ),
+    "host discovery": (("host/discovery",), 335, 2300),
     "host types": (("host/types",), 550, 4400),
     "host threads": (("host/threads",), 1445, 8075),
     "host memory": (("host/memory",), 438, 2741),

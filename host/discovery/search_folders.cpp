@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "registry/search_folders.hpp"
+#include "discovery/search_folders.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "registry/description.hpp"
+#include "discovery/description.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
