@@ -94,7 +94,7 @@ Status run_op(tn_ctx* ctx,
   std::vector<const DLTensor*> present;
   for (uint64_t i = 0; i < asked.n_in; ++i)
     if (asked.in[i]) present.push_back(asked.in[i]);
-  return run_plan(plan.get(), present.data(), present.size(), outputs, cancel);
+  return run_plan(plan.get(), {present, outputs, cancel});
 }
 
 }  // namespace

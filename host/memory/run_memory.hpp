@@ -16,9 +16,9 @@ constexpr uint64_t aligned_bytes(uint64_t bytes) {
 // Memory at kArenaAlign, for std::free; NULL: there is none.
 char* aligned_memory(uint64_t bytes);
 
-// Memory that runs of all forms of a plan, and of plans with states in common, take turns with, a
-// block for each run in flight: a form costs little beside it, so that many shapes can stay
-// compiled. Thread-safe.
+// Memory that the runs of all specializations of a plan, and of plans with shared states, reuse:
+// one block for each run in flight. A specialization is small beside it, so that many shapes can
+// stay compiled. Thread-safe.
 class RunMemory {
  public:
   struct Block {

@@ -3,7 +3,7 @@
 
 #include "tenon/role/pass.h"
 
-#include "plan/lessons.hpp"
+#include "plan/assumptions.hpp"
 #include "services/boundary.hpp"
 #include "services/trace.hpp"
 #include "types/value_type.hpp"
@@ -40,8 +40,8 @@ Status run_passes(const tn_plan& plan, tn_graph* graph) {
 }
 
 // Passes find nearly everything without the sizes: a plan that meets a second set of shapes runs
-// them once on its own graph, and binds what they left. The first form comes from the graph itself,
-// as it is often the only one, and folded weights would stay beside packed ones.
+// them once on its own graph, and binds what they left. The first specialization comes from the
+// graph itself, as it is often the only one, and folded weights would stay beside packed ones.
 Result<const tn_graph*> source_of(tn_plan* plan) {
   {
     std::lock_guard lock(plan->mutex);
@@ -53,7 +53,7 @@ Result<const tn_graph*> source_of(tn_plan* plan) {
   TN_CHECK(Status(g().clone(plan->graph.get(), &raw)));
   Ref<tn_graph> prepared = Ref<tn_graph>::take(raw);
   if (Status passed = run_passes(*plan, raw); !passed.ok()) {
-    // One that cannot do without sizes: each form has them.
+    // A pass that needs sizes: it runs for each specialization.
     std::lock_guard own(plan->mutex);
     plan->shares_passes = false;
     return plan->graph.get();
@@ -64,8 +64,7 @@ Result<const tn_graph*> source_of(tn_plan* plan) {
 
 class Binder {
  public:
-  Binder(const tn_graph* graph, const DLTensor* const* in, uint64_t n_in)
-      : graph_(graph), in_(in), n_in_(n_in) {}
+  Binder(const tn_graph* graph, Inputs in) : graph_(graph), in_(in) {}
 
   Result<Ref<tn_graph>> bind(Shapes* key) const {
     uint64_t n = g().count(graph_, TN_LIST_INPUTS);
@@ -74,7 +73,7 @@ class Binder {
     for (uint64_t i = 0, given = 0; i < n; ++i) {
       tn_value_id value = g().value_at(graph_, TN_LIST_INPUTS, i, 0);
       if (is_state(graph_, value, 0)) continue;
-      if (given >= n_in_) break;
+      if (given >= in_.size()) break;
       const DLTensor& tensor = *in_[given++];
       if (type_of(graph_, value).kind != TN_KIND_TENSOR) {
         TN_CHECK(check_packed(i, tensor));
@@ -119,8 +118,7 @@ class Binder {
   }
 
   const tn_graph* graph_;
-  const DLTensor* const* in_;
-  uint64_t n_in_;
+  Inputs in_;
 };
 
 }  // namespace
@@ -148,12 +146,14 @@ bool is_state(const tn_graph* graph, tn_value_id value, uint32_t side) {
   return state_of(graph, value, side) >= 0;
 }
 
-Result<Ref<tn_graph>> bind_shapes(
-    tn_plan* plan, const DLTensor* const* in, uint64_t n_in, const Lessons& lessons, Shapes* key) {
+Result<Ref<tn_graph>> bind_shapes(tn_plan* plan,
+                                  Inputs in,
+                                  const Assumptions& assumptions,
+                                  Shapes* key) {
   TN_TRY(source, source_of(plan));
-  TN_TRY(bound, Binder(source, in, n_in).bind(key));
+  TN_TRY(bound, Binder(source, in).bind(key));
   warn_of_contradictions(plan, *bound.get());
-  if (!lessons.trusts_declared) TN_CHECK(forget_declared_sizes(bound.get()));
+  if (!assumptions.trusts_declared) TN_CHECK(forget_declared_sizes(bound.get()));
   TN_CHECK(run_passes(*plan, bound.get()));
   return bound;
 }

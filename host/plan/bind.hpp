@@ -14,7 +14,9 @@ int64_t state_of(const tn_graph* graph, tn_value_id value, uint32_t side);
 bool is_state(const tn_graph* graph, tn_value_id value, uint32_t side);
 
 // *key: what the bound graph is for, by input that is given. Takes the plan's lock for a moment.
-Result<Ref<tn_graph>> bind_shapes(
-    tn_plan* plan, const DLTensor* const* in, uint64_t n_in, const Lessons& lessons, Shapes* key);
+Result<Ref<tn_graph>> bind_shapes(tn_plan* plan,
+                                  Inputs in,
+                                  const Assumptions& assumptions,
+                                  Shapes* key);
 
 }  // namespace tenon::host

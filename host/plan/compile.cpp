@@ -4,8 +4,8 @@
 
 #include "graph/op_table.hpp"
 #include "memory/arena.hpp"
+#include "plan/assumptions.hpp"
 #include "plan/bind.hpp"
-#include "plan/lessons.hpp"
 #include "plan/partition.hpp"
 #include "plan/plan.hpp"
 #include "values/tensor_layout.hpp"
@@ -27,7 +27,7 @@ class Builder {
 
   Status build(bool spares_constants) {
     TN_CHECK(add_inputs());
-    TN_TRY(partitions, compile_partitions(plan_, out_->graph.get(), out_->heeded.lost,
+    TN_TRY(partitions, compile_partitions(plan_, out_->graph.get(), out_->compiled_under.lost,
                                           spares_constants, &out_->fallbacks));
     for (CompiledPartition& one : partitions)
       TN_CHECK(one.exe ? add_partition(one) : add_control(one.partition));
@@ -229,15 +229,17 @@ class Builder {
 };
 
 // *again: it failed after a backend had discarded constants, which the next ones have not seen.
-Result<std::shared_ptr<Compiled>> compile_once(
-    tn_plan* plan, const DLTensor* const* in, uint64_t n_in, bool spares_constants, bool* again) {
+Result<std::shared_ptr<Compiled>> compile_once(tn_plan* plan,
+                                               Inputs in,
+                                               bool spares_constants,
+                                               bool* again) {
   auto compiled = std::make_shared<Compiled>();
   compiled->plan = plan;
   {
     std::lock_guard lock(plan->mutex);
-    compiled->heeded = plan->lessons;
+    compiled->compiled_under = plan->assumptions;
   }
-  TN_TRY(bound, bind_shapes(plan, in, n_in, compiled->heeded, &compiled->key));
+  TN_TRY(bound, bind_shapes(plan, in, compiled->compiled_under, &compiled->key));
   compiled->graph = std::move(bound);
   Status built = Builder(plan, compiled.get()).build(spares_constants);
   *again = !built.ok() && has_discarded_constants(*compiled->graph.get());
@@ -250,13 +252,11 @@ Result<std::shared_ptr<Compiled>> compile_once(
 
 }  // namespace
 
-Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
-                                              const DLTensor* const* in,
-                                              uint64_t n_in) {
+Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan, Inputs in) {
   bool again = false;
-  auto made = compile_once(plan, in, n_in, true, &again);
+  auto made = compile_once(plan, in, true, &again);
   if (!again) return made;
-  return compile_once(plan, in, n_in, false, &again);
+  return compile_once(plan, in, false, &again);
 }
 
 }  // namespace tenon::host

@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "graph/op_table.hpp"
-#include "plan/lessons.hpp"
+#include "plan/assumptions.hpp"
 #include "plan/partition.hpp"
 #include "services/trace.hpp"
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The service "tenon.host.eval/1": making plans, choosing the compiled form for the shapes at hand,
-// and describing a plan.
+// The service "tenon.host.eval/1": making plans, choosing the specialization for the shapes at
+// hand, and describing a plan.
 #include <algorithm>
 #include <mutex>
 
 #include <nlohmann/json.hpp>
 
 #include "graph/edit.hpp"
+#include "plan/assumptions.hpp"
 #include "plan/bind.hpp"
-#include "plan/lessons.hpp"
 #include "plan/partition.hpp"
 #include "plan/plan.hpp"
 #include "services/boundary.hpp"
@@ -23,7 +23,7 @@ namespace {
 using nlohmann::json;
 
 // Forms that are kept. On the CPU they share the memory of runs; on a device each has its own.
-constexpr size_t kForms = 64, kFormsOnDevices = 8;
+constexpr size_t kMostSpecializations = 64, kMostOnDevices = 8;
 
 Status add_taps(tn_plan* plan, const tn_value_id* taps, uint64_t n_taps) {
   if (!n_taps) return {};
@@ -46,11 +46,11 @@ Status add_taps(tn_plan* plan, const tn_value_id* taps, uint64_t n_taps) {
 }
 
 // Right number, dense, on the CPU or a device of the plan: what a run takes as it is.
-Status check_inputs(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
+Status check_inputs(tn_plan* plan, Inputs in) {
   const tn_host_graph& g = *graph_service();
   uint64_t wanted = g.count(plan->graph.get(), TN_LIST_INPUTS) - plan->states.size();
-  if (n_in != wanted) return invalid(cat("expected ", wanted, " inputs, got ", n_in));
-  for (uint64_t i = 0; i < n_in; ++i) {
+  if (in.size() != wanted) return invalid(cat("expected ", wanted, " inputs, got ", in.size()));
+  for (uint64_t i = 0; i < in.size(); ++i) {
     DLDevice at = in[i]->device;
     TN_TRY(bytes, dense_bytes(dtype_of(in[i]->dtype), dims_of(*in[i])));
     if (bytes > 0 && !in[i]->data) return invalid(cat("input ", i, ": expected data, got NULL"));
@@ -101,8 +101,8 @@ tn_status* compile_beside(tn_plan* plan, const tn_graph* graph, tn_plan** out) {
 
 tn_status* prepare(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
   return guarded([&]() -> Status {
-    TN_CHECK(check_inputs(plan, in, n_in));
-    return form_for(plan, in, n_in).status();
+    TN_CHECK(check_inputs(plan, {in, n_in}));
+    return specialization_for(plan, {in, n_in}).status();
   });
 }
 
@@ -111,7 +111,7 @@ tn_status* run(tn_plan* plan,
                uint64_t n_in,
                const tn_outputs* outputs,
                const tn_cancel* cancel) {
-  return guarded([&] { return run_plan(plan, in, n_in, outputs, cancel); });
+  return guarded([&] { return run_plan(plan, {{in, n_in}, outputs, cancel}); });
 }
 
 json partition_json(tn_plan* plan, const Step& step) {
@@ -176,7 +176,7 @@ tn_status* profile(tn_plan* plan, const DLTensor* const* in, uint64_t n_in, cons
     Scratch scratch{plan->ctx, {}, {}};
     tn_outputs outputs{&scratch, Scratch::get};
     json layers = json::array();
-    TN_CHECK(run_plan(plan, in, n_in, &outputs, nullptr, &layers));
+    TN_CHECK(run_plan(plan, {{in, n_in}, &outputs, nullptr, &layers}));
     std::string text = json_text(layers);
     return Status(sink->write(sink->ctx, text.data(), text.size()));
   });
@@ -197,25 +197,21 @@ Result<Ref<tn_plan>> make_plan(tn_ctx* ctx,
   plan->backends = std::move(backends);
   const bool on_devices =
       std::ranges::any_of(plan->backends, [](const auto& use) { return use->own_memory; });
-  plan->cache_limit = options.cache_limit.value_or(on_devices ? kFormsOnDevices : kForms);
+  plan->cache_limit =
+      options.cache_limit.value_or(on_devices ? kMostOnDevices : kMostSpecializations);
   plan->kept = std::make_shared<States>(plan->backends);
   TN_CHECK(make_states(plan.get()));
-  // Declared sizes are for a form of its own to trust. Which forms were made before must not show
-  // in the last bit of a result where that was asked for.
+  // A specialization that trusts declared sizes needs passes of its own. In deterministic mode no
+  // bit of a result may depend on which shapes came before.
   plan->shares_passes = plan->states.empty() && !options.rest.value("deterministic", false) &&
                         !trusts_declared(*plan->graph.get());
   return plan;
 }
 
-Status run_plan(tn_plan* plan,
-                const DLTensor* const* in,
-                uint64_t n_in,
-                const tn_outputs* outputs,
-                const tn_cancel* cancel,
-                json* profile) {
-  TN_CHECK(check_inputs(plan, in, n_in));
-  TN_TRY(compiled, form_for(plan, in, n_in));
-  return run_or_relearn(plan, compiled, in, n_in, outputs, cancel, profile);
+Status run_plan(tn_plan* plan, const RunRequest& request) {
+  TN_CHECK(check_inputs(plan, request.in));
+  TN_TRY(compiled, specialization_for(plan, request.in));
+  return run_or_recompile(plan, compiled, request);
 }
 
 const tn_host_eval* eval_service() {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "graph/op_table.hpp"
-#include "plan/openings.hpp"
+#include "plan/decompositions.hpp"
 
 namespace tenon::host {
 namespace {
@@ -124,13 +124,13 @@ Result<std::vector<Partition>> partition(tn_graph* graph,
                                          const Lost& lost,
                                          std::vector<Fallback>* fallbacks) {
   TN_TRY(all, assign(*graph, backends, lost));
-  Openings openings(backends, lost);
+  Decompositions decompositions(backends, lost);
   for (;;) {
-    TN_TRY(opened, openings.of_refused(all));
-    if (!opened) break;
-    graph->tables = opened->graph->tables;
-    graph->edits = opened->graph->edits;
-    all = std::move(opened->assigned);
+    TN_TRY(decomposed, decompositions.of_refused(all));
+    if (!decomposed) break;
+    graph->tables = decomposed->graph->tables;
+    graph->edits = decomposed->graph->edits;
+    all = std::move(decomposed->assigned);
     all.graph = graph;
   }
   TN_CHECK(assign_unclaimed(all, backends, fallbacks));

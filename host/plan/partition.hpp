@@ -49,8 +49,8 @@ Result<std::vector<CompiledPartition>> compile_partitions(tn_plan* plan,
 // After a failure: the graph is of no more use.
 bool has_discarded_constants(const tn_graph& graph);
 
-// The form for these inputs, compiled now where there is none.
-Result<std::shared_ptr<Compiled>> form_for(tn_plan* plan, const DLTensor* const* in, uint64_t n_in);
+// The specialization for these inputs, which is compiled now where there is none.
+Result<std::shared_ptr<Compiled>> specialization_for(tn_plan* plan, Inputs in);
 std::shared_ptr<Compiled> last_used(tn_plan* plan);  // or null
 // Of the shapes last run, with those of the bodies that ran.
 std::vector<Fallback> fallbacks_of(tn_plan* plan);

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -112,9 +113,9 @@ struct Fallback {
   std::string node, op, why;
 };
 
-// What forms of a plan that proved wrong have shown; the next one heeds it.
-struct Lessons {
-  bool trusts_declared = true;     // sizes that only a declaration says hold
+// What a plan is compiled under, revised by runs that failed.
+struct Assumptions {
+  bool trusts_declared = true;     // sizes that only a declaration states hold
   bool warned_of_outputs = false;  // declared otherwise than they are computed
   Lost lost;                       // at run time
 };
@@ -181,7 +182,7 @@ struct Compiled {
   std::vector<int> state_results;  // slot of each state's new value; -1: a backend keeps it
   std::vector<int> state_keepers;  // place of each state between runs
   std::vector<Fallback> fallbacks;
-  Lessons heeded;                  // what the plan had learned when this was begun
+  Assumptions compiled_under;      // as they were when this was begun
   bool rests_on_declared = false;  // on sizes that only a declaration says
   uint64_t arena_bytes = 0, workspace_bytes = 0, copies = 0;
   std::mutex mutex;
@@ -195,34 +196,32 @@ std::vector<int64_t> dense_layout(std::span<const int64_t> dims);
 // Memory of its own for a slot, in place of what it had.
 Status reserve(RunContext& context, int slot, uint64_t bytes);
 
+// Dense tensors, on the CPU or on a device of the plan.
+using Inputs = std::span<const DLTensor* const>;
+
+struct RunRequest {
+  Inputs in;
+  const tn_outputs* outputs;
+  const tn_cancel* cancel = nullptr;
+  nlohmann::json* profile = nullptr;  // times of steps are appended
+};
+
 // Takes the plan's lock for a moment only.
-Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan,
-                                              const DLTensor* const* in,
-                                              uint64_t n_in);
+Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan, Inputs in);
 // *at: the step that failed, or NULL.
-Status run_compiled(Compiled& compiled,
-                    const DLTensor* const* in,
-                    const tn_outputs* outputs,
-                    const tn_cancel* cancel,
-                    nlohmann::json* profile,
-                    const Step** at);
+Status run_compiled(Compiled& compiled, const RunRequest& request, const Step** at);
 Result<Ref<tn_plan>> make_plan(tn_ctx* ctx,
                                const tn_graph* graph,
                                const tn_value_id* taps,
                                uint64_t n_taps,
                                std::string_view options);
-Status run_plan(tn_plan* plan,
-                const DLTensor* const* in,
-                uint64_t n_in,
-                const tn_outputs* outputs,
-                const tn_cancel* cancel,
-                nlohmann::json* profile = nullptr);
+Status run_plan(tn_plan* plan, const RunRequest& request);
 const tn_host_eval* eval_service();
 
 // state.cpp
 // Finds or makes the states of its graph in what it keeps.
 Status make_states(tn_plan* plan);
-// Brings each state to where this form of the plan keeps it.
+// Moves each state to where this specialization keeps it.
 Status move_states(tn_plan* plan, const Compiled& compiled);
 tn_status* state_set(tn_plan* plan, tn_str name, const DLTensor* value);
 tn_status* state_get(tn_plan* plan, tn_str name, DLTensor* out);
@@ -237,15 +236,15 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
   std::string options_text;          // for bodies, which are plans of their own
   size_t cache_limit = 0;
   std::vector<std::unique_ptr<tenon::host::BackendUse>> backends;
-  // Whether forms may come from one graph that passes have been over before shapes are known.
+  // Whether specializations may share one graph on which passes ran before shapes were known.
   bool shares_passes = false;
-  bool has_bound = false;  // a form has been begun; under `mutex`
+  bool has_bound = false;  // a first compile has begun; under `mutex`
   std::mutex preparing;    // of `prepared`
   tenon::host::Ref<tn_graph> prepared;
-  // Of the cache and the lessons. Forms are compiled without this lock: a run of shapes that are
-  // there waits for no compiler.
+  // Of the cache and the assumptions. It is not held while a specialization is compiled, so that
+  // runs of known shapes never wait.
   std::mutex mutex;
-  tenon::host::Lessons lessons;
+  tenon::host::Assumptions assumptions;
   std::vector<std::shared_ptr<tenon::host::Compiled>> cache;  // most recently used first
   std::vector<tenon::host::Shapes> compiling;
   std::condition_variable compiled;           // `compiling` has become shorter

@@ -17,20 +17,8 @@ namespace {
 
 class Run {
  public:
-  Run(RunContext& context,
-      const DLTensor* const* in,
-      const tn_outputs* outputs,
-      const tn_cancel* cancel,
-      uint32_t flags,
-      nlohmann::json* profile)
-      : rc_(context),
-        c_(*context.compiled),
-        plan_(*c_.plan),
-        in_(in),
-        user_(outputs),
-        cancel_(cancel),
-        flags_(flags),
-        profile_(profile) {}
+  Run(RunContext& context, const RunRequest& request)
+      : rc_(context), c_(*context.compiled), plan_(*c_.plan), request_(request) {}
 
   Status run() {
     TN_CHECK(point_at_inputs());
@@ -53,7 +41,7 @@ class Run {
   Status point_at_inputs() {
     for (size_t i = 0; i < c_.slots.size(); ++i) {
       const Slot& slot = c_.slots[i];
-      if (slot.input >= 0) rc_.tensors[i] = *in_[slot.input];
+      if (slot.input >= 0) rc_.tensors[i] = *request_.in[slot.input];
       if (slot.space != kCpuSpace && slot.is_static) {  // where a run before had a caller's
         rc_.tensors[i].data = rc_.owned[i];
         rc_.tensors[i].byte_offset = 0;
@@ -151,7 +139,8 @@ class Run {
   Status ask_user(const Slot& slot, const DLTensor& proto, DLTensor* out) const {
     DLTensor asked = proto, given{};
     asked.device = device_of(slot.space);
-    Status got(user_->get(user_->ctx, static_cast<uint64_t>(slot.output), &asked, &given));
+    Status got(request_.outputs->get(request_.outputs->ctx, static_cast<uint64_t>(slot.output),
+                                     &asked, &given));
     if (got.ok()) got = check_given(asked, given);
     if (!got.ok()) {
       int32_t code = got.code();
@@ -199,9 +188,9 @@ class Run {
                                               rc_.arguments.size(), &outputs, &exec));
     }));
     TN_CHECK(check_made(step));
-    if (!profile_) return {};
+    if (!request_.profile) return {};
     TN_CHECK(rc_.wait_all());
-    TN_CHECK(add_profile(use, step.exe.get(), *profile_));
+    TN_CHECK(add_profile(use, step.exe.get(), *request_.profile));
     return {};
   }
 
@@ -215,8 +204,8 @@ class Run {
                    Call call) {
     void* done = nullptr;
     tn_exec exec = rc_.exec_on(backend, kind, reads, &done);
-    exec.flags = flags_;
-    exec.cancel = cancel_;
+    exec.flags = request_.profile ? TN_EXEC_PROFILE : 0;
+    exec.cancel = request_.cancel;
     Status status = call(exec);
     rc_.queued(backend, kind, writes, done);
     return status;
@@ -234,18 +223,18 @@ class Run {
                              uint64_t n_in,
                              const tn_outputs* outputs) {
     auto& [plan, cancel, layers] = *static_cast<BodyRun*>(self);
-    return run_plan(plan, in, n_in, outputs, cancel, layers).release();
+    return run_plan(plan, {{in, n_in}, outputs, cancel, layers}).release();
   }
 
   Status run_control(const Step& step) {
     TN_CHECK(fetch_all(step));
-    uint64_t start = profile_ ? now_ns() : 0;
+    uint64_t start = request_.profile ? now_ns() : 0;
     set_arguments(step);
     std::vector<const DLTensor*> arguments = rc_.arguments;
     nlohmann::json layers = nlohmann::json::array();
     std::vector<BodyRun> runs;
     for (const auto& [name, plan] : step.bodies)
-      runs.push_back({plan.get(), cancel_, profile_ ? &layers : nullptr});
+      runs.push_back({plan.get(), request_.cancel, request_.profile ? &layers : nullptr});
     std::vector<tn_body> bodies;
     for (size_t i = 0; i < runs.size(); ++i)
       bodies.push_back({str(step.bodies[i].first), &runs[i], run_body});
@@ -253,12 +242,13 @@ class Run {
     rc_.asked.assign(step.out.size(), false);
     tn_outputs outputs{&asked, give};
     tn_op_call call{
-        sizeof call,      0,        plan_.ctx,     c_.graph.get(), step.node, arguments.data(),
-        arguments.size(), &outputs, bodies.data(), bodies.size(),  cancel_};
+        sizeof call,      0,        plan_.ctx,     c_.graph.get(), step.node,      arguments.data(),
+        arguments.size(), &outputs, bodies.data(), bodies.size(),  request_.cancel};
     TN_CHECK(Status(step.row->ref(step.row->self, &call)));
     TN_CHECK(check_made(step));
-    if (profile_)
-      add_control_profile(step.names[0], view(step.row->type), now_ns() - start, layers, *profile_);
+    if (request_.profile)
+      add_control_profile(step.names[0], view(step.row->type), now_ns() - start, layers,
+                          *request_.profile);
     return {};
   }
 
@@ -297,7 +287,7 @@ class Run {
       TN_CHECK(fetch(c_.outputs[i]));
       const DLTensor& from = rc_.tensors[c_.outputs[i]];
       DLTensor to{};
-      TN_CHECK(Status(user_->get(user_->ctx, i, &from, &to)));
+      TN_CHECK(Status(request_.outputs->get(request_.outputs->ctx, i, &from, &to)));
       TN_CHECK(check_given(from, to));
       TN_CHECK(copy_dense(from, static_cast<char*>(to.data) + to.byte_offset));
     }
@@ -321,21 +311,12 @@ class Run {
   RunContext& rc_;
   Compiled& c_;
   tn_plan& plan_;
-  const DLTensor* const* in_;
-  const tn_outputs* user_;
-  const tn_cancel* cancel_;
-  uint32_t flags_;
-  nlohmann::json* profile_;
+  const RunRequest& request_;
 };
 
 }  // namespace
 
-Status run_compiled(Compiled& compiled,
-                    const DLTensor* const* in,
-                    const tn_outputs* outputs,
-                    const tn_cancel* cancel,
-                    nlohmann::json* profile,
-                    const Step** at) {
+Status run_compiled(Compiled& compiled, const RunRequest& request, const Step** at) {
   std::unique_ptr<RunContext> context;
   {
     std::lock_guard lock(compiled.mutex);
@@ -348,9 +329,8 @@ Status run_compiled(Compiled& compiled,
     context = std::make_unique<RunContext>(&compiled);
     TN_CHECK(context->prepare());
   }
-  uint32_t flags = profile ? uint32_t{TN_EXEC_PROFILE} : 0;
   Status status = context->begin();
-  if (status.ok()) status = Run(*context, in, outputs, cancel, flags, profile).run();
+  if (status.ok()) status = Run(*context, request).run();
   context->end();
   *at = context->at;
   std::lock_guard lock(compiled.mutex);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that runs of a plan's forms take turns with.
+// The memory that runs of a plan's specializations reuse.
 #include "memory/run_memory.hpp"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forms of a plan, by the shapes of its inputs: the latest are kept. One is compiled without
-// the plan's lock, so that runs of shapes that are there go on meanwhile; who wants the same one
-// waits.
+// The specializations of a plan by the shapes of its inputs; the most recently used ones are kept.
+// Compiling one does not hold the plan's lock, so that runs of known shapes continue; runs that
+// need the same one wait for it.
 #include <algorithm>
 
 #include "plan/partition.hpp"
@@ -12,8 +12,8 @@
 namespace tenon::host {
 namespace {
 
-bool fits(const Shapes& key, const DLTensor* const* in, uint64_t n_in) {
-  for (uint64_t i = 0; i < n_in; ++i) {
+bool fits(const Shapes& key, Inputs in) {
+  for (uint64_t i = 0; i < in.size(); ++i) {
     if (key[i][0] == kAnyShape && dtype_of(in[i]->dtype) == TN_U8 && in[i]->ndim == 1) continue;
     if (key[i][0] != dtype_of(in[i]->dtype)) return false;
     if (!std::equal(key[i].begin() + 1, key[i].end(), in[i]->shape, in[i]->shape + in[i]->ndim))
@@ -22,11 +22,11 @@ bool fits(const Shapes& key, const DLTensor* const* in, uint64_t n_in) {
   return true;
 }
 
-Shapes shapes_of(const DLTensor* const* in, uint64_t n_in) {
+Shapes shapes_of(Inputs in) {
   Shapes out;
-  for (uint64_t i = 0; i < n_in; ++i) {
-    out.push_back({dtype_of(in[i]->dtype)});
-    out.back().insert(out.back().end(), in[i]->shape, in[i]->shape + in[i]->ndim);
+  for (const DLTensor* one : in) {
+    out.push_back({dtype_of(one->dtype)});
+    out.back().insert(out.back().end(), one->shape, one->shape + one->ndim);
   }
   return out;
 }
@@ -40,17 +40,17 @@ std::string text_of(const Shapes& shapes) {
 }
 
 // Under the plan's lock.
-std::shared_ptr<Compiled> kept_form(tn_plan* plan, const DLTensor* const* in, uint64_t n_in) {
+std::shared_ptr<Compiled> kept_specialization(tn_plan* plan, Inputs in) {
   auto& cache = plan->cache;
   for (size_t i = 0; i < cache.size(); ++i) {
-    if (!fits(cache[i]->key, in, n_in)) continue;
+    if (!fits(cache[i]->key, in)) continue;
     std::rotate(cache.begin(), cache.begin() + i, cache.begin() + i + 1);
     return cache[0];
   }
   return nullptr;
 }
 
-// The right to compile one form: others that want it wait until this is gone.
+// The right to compile one specialization: other runs that need it wait until this is destroyed.
 class Turn {
  public:
   Turn(tn_plan* plan, const Shapes& shapes) : plan_(plan), shapes_(shapes) {
@@ -71,24 +71,22 @@ class Turn {
 
 }  // namespace
 
-Result<std::shared_ptr<Compiled>> form_for(tn_plan* plan,
-                                           const DLTensor* const* in,
-                                           uint64_t n_in) {
+Result<std::shared_ptr<Compiled>> specialization_for(tn_plan* plan, Inputs in) {
   std::unique_lock lock(plan->mutex);
-  if (std::shared_ptr<Compiled> kept = kept_form(plan, in, n_in)) return kept;
-  const Shapes shapes = shapes_of(in, n_in);
+  if (std::shared_ptr<Compiled> kept = kept_specialization(plan, in)) return kept;
+  const Shapes shapes = shapes_of(in);
   while (std::ranges::count(plan->compiling, shapes)) {
     plan->compiled.wait(lock);
-    if (std::shared_ptr<Compiled> kept = kept_form(plan, in, n_in)) return kept;
+    if (std::shared_ptr<Compiled> kept = kept_specialization(plan, in)) return kept;
   }
   Turn turn(plan, shapes);
   lock.unlock();
   Span span(plan->trace(), "compile", text_of(shapes));
-  TN_TRY(made, compile_for(plan, in, n_in));
+  TN_TRY(made, compile_for(plan, in));
   std::shared_ptr<Compiled> dropped;  // freed without the lock
   std::lock_guard again(plan->mutex);
-  // Lists of other lengths, which one form serves too, may have been compiled meanwhile.
-  if (std::shared_ptr<Compiled> kept = kept_form(plan, in, n_in)) return kept;
+  // One specialization serves lists of all lengths; another thread may have compiled it meanwhile.
+  if (std::shared_ptr<Compiled> kept = kept_specialization(plan, in)) return kept;
   if (plan->cache.size() >= plan->cache_limit) {
     dropped = std::move(plan->cache.back());
     plan->cache.pop_back();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/lessons.hpp"
+#include "plan/assumptions.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -66,67 +66,64 @@ bool may_be_of_sizes(int32_t code) {
          code == TN_INTERNAL || code == TN_UNIMPLEMENTED;
 }
 
-// What a failure has taught that the form did not heed.
-struct Lesson {
+// The assumptions that a failure disproves and the specialization was compiled under.
+struct Revision {
   Lost lost;
   bool distrusts_declared = false, is_new = false;
 };
 
 // Under the plan's lock.
-Lesson learn(tn_plan& plan, const Compiled& compiled, const Step* at, const Status& failed) {
-  Lesson out;
+Revision revise(tn_plan& plan, const Compiled& compiled, const Step* at, const Status& failed) {
+  Revision out;
+  Lost& lost = plan.assumptions.lost;
   if (failed.code() == TN_UNIMPLEMENTED && at && at->kind == StepKind::kPartition) {
     lose(plan, at->backend, at->names, failed.text(), &out.lost);
-    std::erase_if(out.lost, [&](const auto& one) { return plan.lessons.lost.count(one.first); });
-    plan.lessons.lost.insert(out.lost.begin(), out.lost.end());
+    std::erase_if(out.lost, [&](const auto& one) { return lost.count(one.first); });
+    lost.insert(out.lost.begin(), out.lost.end());
   }
-  out.is_new = std::ranges::any_of(
-      plan.lessons.lost, [&](const auto& one) { return !compiled.heeded.lost.count(one.first); });
+  const Lost& before = compiled.compiled_under.lost;
+  out.is_new = std::ranges::any_of(lost, [&](const auto& one) { return !before.count(one.first); });
   if (out.is_new || !compiled.rests_on_declared || !may_be_of_sizes(failed.code())) return out;
-  out.distrusts_declared = std::exchange(plan.lessons.trusts_declared, false);
+  out.distrusts_declared = std::exchange(plan.assumptions.trusts_declared, false);
   out.is_new = true;
   return out;
 }
 
-// A lesson that makes no form of the plan is none.
-void unlearn(tn_plan& plan, const Lesson& lesson) {
-  for (const auto& [who, why] : lesson.lost)
-    plan.lessons.lost.erase(who);
-  if (lesson.distrusts_declared) plan.lessons.trusts_declared = true;
+// Undoes a revision under which the plan cannot be compiled.
+void restore(tn_plan& plan, const Revision& revision) {
+  for (const auto& [who, why] : revision.lost)
+    plan.assumptions.lost.erase(who);
+  if (revision.distrusts_declared) plan.assumptions.trusts_declared = true;
 }
 
-// The form that takes the place of one that failed; nothing: the failure stands.
-std::shared_ptr<Compiled> form_instead_of(tn_plan* plan,
-                                          const std::shared_ptr<Compiled>& failed,
-                                          const Step* at,
-                                          const Status& why,
-                                          const DLTensor* const* in,
-                                          uint64_t n_in) {
+// The specialization that replaces one that failed; NULL when the failure is final.
+std::shared_ptr<Compiled> specialization_instead_of(tn_plan* plan,
+                                                    const std::shared_ptr<Compiled>& failed,
+                                                    const Step* at,
+                                                    const Status& why,
+                                                    Inputs in) {
   std::unique_lock lock(plan->mutex);
-  const Lesson lesson = learn(*plan, *failed, at, why);
-  if (!lesson.is_new) return nullptr;
+  const Revision revision = revise(*plan, *failed, at, why);
+  if (!revision.is_new) return nullptr;
   std::erase(plan->cache, failed);
   lock.unlock();
-  Result<std::shared_ptr<Compiled>> other = form_for(plan, in, n_in);
+  Result<std::shared_ptr<Compiled>> other = specialization_for(plan, in);
   if (other.ok()) return *other;
   lock.lock();
-  unlearn(*plan, lesson);
+  restore(*plan, revision);
   // What it failed at need not be in the next inputs.
   if (plan->cache.size() < plan->cache_limit) plan->cache.push_back(failed);
   return nullptr;
 }
 
-Status run_form(tn_plan* plan,
-                Compiled& compiled,
-                const DLTensor* const* in,
-                const tn_outputs* outputs,
-                const tn_cancel* cancel,
-                nlohmann::json* profile,
-                const Step** at) {
+Status run_specialization(tn_plan* plan,
+                          Compiled& compiled,
+                          const RunRequest& request,
+                          const Step** at) {
   Span span(plan->trace(), "run", plan->label);
   plan->kept->begin_run(compiled);
   if (!plan->states.empty()) TN_CHECK(move_states(plan, compiled));
-  return run_compiled(compiled, in, outputs, cancel, profile, at);
+  return run_compiled(compiled, request, at);
 }
 
 }  // namespace
@@ -147,7 +144,7 @@ bool trusts_declared(const tn_graph& graph) {
 void warn_of_contradictions(tn_plan* plan, const tn_graph& bound) {
   {
     std::lock_guard lock(plan->mutex);
-    if (std::exchange(plan->lessons.warned_of_outputs, true)) return;
+    if (std::exchange(plan->assumptions.warned_of_outputs, true)) return;
   }
   for (const Output& output : bound.tables->outputs) {
     const Value* value = bound.tables->values.find(output.value);
@@ -177,30 +174,25 @@ bool lose(const tn_plan& plan,
   return true;
 }
 
-Status run_or_relearn(tn_plan* plan,
-                      std::shared_ptr<Compiled> compiled,
-                      const DLTensor* const* in,
-                      uint64_t n_in,
-                      const tn_outputs* outputs,
-                      const tn_cancel* cancel,
-                      nlohmann::json* profile) {
-  AskedOnce asked(outputs);
+Status run_or_recompile(tn_plan* plan,
+                        std::shared_ptr<Compiled> compiled,
+                        const RunRequest& request) {
+  AskedOnce asked(request.outputs);
+  const RunRequest asks{request.in, &asked.outputs, request.cancel, request.profile};
+  nlohmann::json* profile = request.profile;
   size_t n_layers = profile ? profile->size() : 0;
   Status first;
   for (;;) {
     const Step* at = nullptr;
-    Status status = run_form(plan, *compiled, in, &asked.outputs, cancel, profile, &at);
+    Status status = run_specialization(plan, *compiled, asks, &at);
     if (status.ok()) {
-      bool were_wrong = !first.ok() && first.code() != TN_UNIMPLEMENTED;
-      if (were_wrong)
-        warn(*plan,
-             cat("the model declares other sizes than it computes, which count: ", first.text()));
+      if (first.ok() || first.code() == TN_UNIMPLEMENTED) return status;
+      warn(*plan, cat("the model declares other sizes than it computes: ", first.text()));
       return status;
     }
-    std::shared_ptr<Compiled> other = form_instead_of(plan, compiled, at, status, in, n_in);
+    compiled = specialization_instead_of(plan, compiled, at, status, request.in);
     if (first.ok()) first = std::move(status);
-    if (!other) return first;
-    compiled = std::move(other);
+    if (!compiled) return first;
     if (profile)
       profile->erase(profile->begin() + static_cast<std::ptrdiff_t>(n_layers), profile->end());
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/openings.hpp"
+#include "plan/decompositions.hpp"
 
 #include <algorithm>
 #include <span>
@@ -12,10 +12,10 @@ namespace {
 
 constexpr int kMostLevels = 8;  // of composites within composites
 
-using Pieces = decltype(OpenedGraph::pieces);
+using Pieces = decltype(DecomposedGraph::pieces);
 
-// Each of the nodes by its pieces, in a try: nodes that cannot be taken apart stay.
-Result<Pieces> take_nodes_apart(tn_graph* graph, const std::vector<tn_node_id>& nodes) {
+// Replaces each of the nodes by its pieces; nodes that have no decomposition stay.
+Result<Pieces> decompose_nodes(tn_graph* graph, const std::vector<tn_node_id>& nodes) {
   TN_TRY(edit, begin_edit(graph));
   edit->share();
   Pieces out;
@@ -30,7 +30,7 @@ Result<Pieces> take_nodes_apart(tn_graph* graph, const std::vector<tn_node_id>& 
   return out;
 }
 
-// By the order of the plan's list; unclaimed comes last.
+// Position in the plan's order of backends; unclaimed nodes come last.
 size_t rank_of(int backend) {
   return backend == kUnclaimed ? SIZE_MAX : static_cast<size_t>(backend);
 }
@@ -40,8 +40,8 @@ bool is_composite(const tn_graph* graph, tn_node_id node) {
   return !row || row->decompose;
 }
 
-// Nodes of a whole graph by their pieces, which are taken in pieces again where nobody more wanted
-// takes them.
+// The pieces of each node of a graph. Pieces that no backend earlier in the plan's order claims are
+// decomposed again.
 class Trial {
  public:
   Trial(const Assignment& whole, Pieces pieces) : whole_(whole), pieces_(std::move(pieces)) {}
@@ -65,7 +65,7 @@ class Trial {
     return out;
   }
 
-  void put_in_place(const Pieces& inner) {
+  void replace_pieces(const Pieces& inner) {
     for (auto& [node, pieces] : pieces_) {
       std::vector<tn_node_id> now;
       for (tn_node_id piece : pieces) {
@@ -93,40 +93,41 @@ class Trial {
 
 }  // namespace
 
-Result<OpenedGraph*> Openings::take_apart(const tn_graph& graph, std::vector<tn_node_id> nodes) {
-  for (OpenedGraph& one : made_)
+Result<DecomposedGraph*> Decompositions::decomposed(const tn_graph& graph,
+                                                    std::vector<tn_node_id> nodes) {
+  for (DecomposedGraph& one : made_)
     if (one.from == graph.tables && one.nodes == nodes) return &one;
-  OpenedGraph made{graph.tables, std::move(nodes), Ref<tn_graph>::take(clone(graph)), {}, {}};
-  if (Result<Pieces> pieces = take_nodes_apart(made.graph.get(), made.nodes); pieces.ok())
+  DecomposedGraph made{graph.tables, std::move(nodes), Ref<tn_graph>::take(clone(graph)), {}, {}};
+  if (Result<Pieces> pieces = decompose_nodes(made.graph.get(), made.nodes); pieces.ok())
     made.pieces = std::move(*pieces);
   TN_TRY(assigned, assign(*made.graph.get(), backends_, lost_));
   made.assigned = std::move(assigned);
   return &made_.emplace_back(std::move(made));
 }
 
-Result<OpenedGraph*> Openings::of_refused(const Assignment& all) {
+Result<DecomposedGraph*> Decompositions::of_refused(const Assignment& all) {
   std::vector<tn_node_id> refused;
   for (size_t i = 0; i < all.nodes.size(); ++i)
     if (all.backend[i] != 0 && is_composite(all.graph, all.nodes[i]))
       refused.push_back(all.nodes[i]);
   std::ranges::sort(refused);
   if (refused.empty()) return nullptr;
-  TN_TRY(first, take_apart(*all.graph, refused));
+  TN_TRY(first, decomposed(*all.graph, refused));
   Trial trial(all, first->pieces);
-  const OpenedGraph* last = first;
+  const DecomposedGraph* last = first;
   for (int level = 0; level < kMostLevels; ++level) {
     std::vector<tn_node_id> composites = trial.still_composite(last->assigned);
     if (composites.empty()) break;
-    TN_TRY(inner, take_apart(*last->graph.get(), std::move(composites)));
+    TN_TRY(inner, decomposed(*last->graph.get(), std::move(composites)));
     if (inner->pieces.empty()) break;
-    trial.put_in_place(inner->pieces);
+    trial.replace_pieces(inner->pieces);
     last = inner;
   }
-  std::vector<tn_node_id> opened = trial.all_of_whose_pieces_run(last->assigned);
-  if (opened.empty()) return nullptr;
-  // Those that cannot be taken apart have changed nothing.
-  if (opened.size() == first->pieces.size()) return first;
-  TN_TRY(part, take_apart(*all.graph, std::move(opened)));
+  std::vector<tn_node_id> chosen = trial.all_of_whose_pieces_run(last->assigned);
+  if (chosen.empty()) return nullptr;
+  // Nodes without a decomposition have changed nothing.
+  if (chosen.size() == first->pieces.size()) return first;
+  TN_TRY(part, decomposed(*all.graph, std::move(chosen)));
   return part->pieces.empty() ? nullptr : part;
 }
 
