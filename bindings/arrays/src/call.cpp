@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "tenon/cxx/choice.hpp"
+
 namespace tenon::arrays {
 
 using cxx::cat, cxx::Error, cxx::invalid;
@@ -88,12 +90,8 @@ void Call::bind(const Json& positional, const Json& named) {
     }
   }
   for (const auto& [name, given] : named.items()) {
-    size_t i = 0;
-    while (i < parameters.size() && parameters[i].name != name)
-      ++i;
-    if (i == parameters.size() || taken[i])
-      invalid(cat(signature_.name, ": argument ", name, ": ",
-                  i < parameters.size() ? "given twice" : "there is no such one"));
+    const size_t i = position(name);
+    if (taken[i]) invalid(cat(signature_.name, ": argument ", name, ": given twice"));
     given_[i] = given;
     taken[i] = true;
   }
@@ -101,6 +99,16 @@ void Call::bind(const Json& positional, const Json& named) {
     if (!taken[i] && parameters[i].fallback) given_[i] = *parameters[i].fallback;
     check(i);
   }
+}
+
+size_t Call::position(std::string_view name) const {
+  std::vector<std::string> known;
+  for (const Parameter& one : signature_.parameters)
+    known.push_back(one.name);
+  auto found = std::ranges::find(known, name);
+  if (found == known.end())
+    invalid(cat(signature_.name, ": arguments: ", cxx::expected_one_of(known, name)));
+  return static_cast<size_t>(found - known.begin());
 }
 
 void Call::check(size_t i) const {

@@ -90,6 +90,7 @@ class Call {
 
  private:
   void bind(const Json& positional, const Json& named);
+  size_t position(std::string_view name) const;
   void convert();
   void check(size_t i) const;
   // Each array of parameter i, which may be a list of them.

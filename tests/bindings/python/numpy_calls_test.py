@@ -239,3 +239,12 @@ def test_what_numpy_takes_as_further_keywords():
     for named in ({"constant_values": 3}, {"mode": "edge"}):
         got = tn.jit(lambda x, named=named: np.pad(x, 1, **named))(X)
         np.testing.assert_array_equal(got, np.pad(X, 1, **named))
+
+
+def test_an_unknown_argument_is_refused_with_the_nearest_one() -> None:
+    x, w = np.ones((1, 1, 4, 4), "f"), np.ones((1, 1, 3, 3), "f")
+    message = r"conv: arguments: expected one of x, .*, got .strides. \(did you mean .stride.\?"
+    with pytest.raises(TypeError, match=message):
+        tn.jit(lambda x: tn.conv(x, w, strides=2))(x)
+    with pytest.raises(TypeError, match="conv: argument stride: given twice"):
+        tn.jit(lambda x: tn.conv(x, w, None, 1, stride=2))(x)
