@@ -39,6 +39,19 @@ void softmax_masked(benchmark::State& state) {
   report(state, rows * n * 8, threads_of(state));
 }
 
+// Classes of pixels, as at the end of a segmentation.
+void softmax_narrow(benchmark::State& state) {
+  const int64_t rows = state.range(2);
+  const int64_t n = state.range(3);
+  Buffer x(rows * n, -8, 8);
+  Buffer y(rows * n, 0, 0);
+  const SoftmaxArgs args{.src = {x.data()}, .dst = {y.data()}, .dims = {1, 1, rows}, .n = n};
+  const Context context = context_of(state);
+  for (auto _ : state)
+    softmax(context, args);
+  report(state, rows * n * 8, threads_of(state));
+}
+
 // Scores of padded tokens lie far below the others; n bf16 scores, half of them so.
 void softmax_padded_bf16(benchmark::State& state) {
   const int64_t rows = state.range(2);
@@ -143,6 +156,7 @@ void mean_pool(benchmark::State& state) {
       ->UseRealTime()
 TENON_BENCH(softmax_masked, {1536}, {128});
 TENON_BENCH(softmax_masked, {16384}, {1024});
+TENON_BENCH(softmax_narrow, {65536}, {2, 3, 8, 16});
 TENON_BENCH(softmax_padded_bf16, {1536}, {128});
 TENON_BENCH(ctc_gradient, {640}, {97});
 TENON_BENCH(ctc_gradient, {640}, {6625});

@@ -48,6 +48,30 @@ TEST_P(Softmax, AgreesWithF64AtEveryLength) {
   }
 }
 
+// Rows of few elements have a lane each, in blocks of rows; the last block is not whole.
+TEST_P(Softmax, AgreesWithF64WhereRowsAreShort) {
+  constexpr uint64_t kRows = 133;
+  for (uint64_t n = 1; n <= 18; ++n) {
+    for (bool log : {false, true}) {
+      std::vector<float> x = uniform(kRows * n, -20, 20);
+      const std::vector<float> given = x;
+      x.push_back(7.0F);
+      SoftmaxArgs args{.src = {x.data()}, .dst = {x.data()}, .dims = {7, 1, 19}};
+      args.n = static_cast<int64_t>(n);
+      args.scale = 0.7F;
+      args.log = log;
+      softmax(context_, args);
+
+      for (uint64_t r = 0; r < kRows; ++r) {
+        const std::vector<double> want = reference(&given[r * n], nullptr, args.n, 0.7F, log);
+        for (uint64_t i = 0; i < n; ++i)
+          ASSERT_NEAR(x[r * n + i], want[i], 4e-6 * std::fabs(want[i]) + (log ? 1e-6 : 1e-12)) << n;
+      }
+      EXPECT_EQ(x.back(), 7.0F);
+    }
+  }
+}
+
 // In place of dy.
 TEST_P(Softmax, HasTheGradientOfF64AtEveryLength) {
   for (int64_t n : {1, 2, 15, 16, 17, 128, 1000}) {
