@@ -11,8 +11,6 @@
 namespace tenon::onednn {
 namespace {
 
-using A = dnnl::algorithm;
-
 int64_t axis_of(const Node& node, const Value& value, int64_t fallback) {
   return positive_axis(node.integer("axis", fallback), value.dims.size());
 }
@@ -28,10 +26,10 @@ std::string refuse_softmax(const Graph& graph, const Node& node) {
 
 namespace {
 
-// Of a dense view whose numbers along the axis lie side by side, as channels do behind a
-// convolution: its memory as rows of them. There oneDNN's kernel makes numbers of NaN and infinity.
-View as_rows(View view, int64_t extent) {
-  view.dims = {view.count() / extent, extent};
+// The memory of a dense view as [outer, extent of the axis], for each of the `inner` elements
+// behind.
+View before_axis(View view, int64_t extent, int64_t inner) {
+  view.dims = {view.count() / (extent * inner), extent};
   view.strides = {extent, 1};
   return view;
 }
@@ -41,33 +39,20 @@ View as_rows(View view, int64_t extent) {
 void lower_softmax(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
   const Value& value = lowering.graph().values[node.outputs[0]];
-  int64_t axis = axis_of(node, value, -1);
+  const auto axis = static_cast<size_t>(axis_of(node, value, -1));
   SoftmaxFront front;
   front.softmax = index;
-  if (axis == static_cast<int64_t>(value.dims.size()) - 1)
-    return lower_softmax_front(lowering, node.inputs[0], front);
+  if (axis + 1 == value.dims.size()) return lower_softmax_front(lowering, node.inputs[0], front);
   View src = lowering.read_real(node.inputs[0]);
   if (!is_dense(src)) src = lowering.read_row_major(node.inputs[0], lowering.real_type());
   View dst = src;
   dst.offset = 0;
   if (value.n_outputs > 0) dst.type = ElementType::kF32;
   dst.buffer = lowering.scratch(dst.bytes());
-  const int64_t extent = value.dims[static_cast<size_t>(axis)];
-  if (extent == 1 || src.strides[static_cast<size_t>(axis)] == 1) {
-    lowering.add_step(
-        softmax_step(node, front, as_rows(src, extent), as_rows(dst, extent), nullptr));
-    return lowering.set_view(node.outputs[0], dst);
-  }
-  dnnl::memory::desc src_desc = descriptor(src);
-  dnnl::memory::desc dst_desc = descriptor(dst);
-  A algorithm = node.op == "LogSoftmax" ? A::softmax_log : A::softmax_accurate;
-  dnnl::softmax_forward::primitive_desc pd(lowering.engine(), dnnl::prop_kind::forward_inference,
-                                           algorithm, src_desc, dst_desc, static_cast<int>(axis),
-                                           new_attr());
-  lowering.add_primitive<dnnl::softmax_forward>(
-      node.name, pd,
-      {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}},
-      5.0 * static_cast<double>(value.count()));
+  const int64_t extent = src.dims[axis];
+  const int64_t inner = extent == 1 ? 1 : src.strides[axis];
+  lowering.add_step(softmax_step(node, front, before_axis(src, extent, inner),
+                                 before_axis(dst, extent, inner), nullptr, inner));
   lowering.set_view(node.outputs[0], dst);
 }
 

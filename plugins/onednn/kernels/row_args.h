@@ -9,12 +9,17 @@
 
 namespace tenon::onednn::kernels {
 
-// src, dst: [dims[0], dims[1], dims[2], n] dense
+// Rows of at most so many elements, and columns in pieces of so many, have a lane each.
+constexpr int64_t kSoftmaxNarrow = 16;
+constexpr int64_t kSoftmaxColumns = 64;
+
+// src, dst: [dims[0], dims[1], dims[2], n, inner] dense
 struct SoftmaxArgs {
   Source src = {};
   Target dst = {};
   int64_t dims[3] = {1, 1, 1};
   int64_t n = 0;
+  int64_t inner = 1;             // more than 1: no mask
   float scale = 1.0F;            // of src, before the mask
   Source mask = {};              // added; data null: none
   int64_t mask_strides[4] = {};  // over dims and n, in elements; the last is 0 or 1

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Softmax and LogSoftmax over the last axis, with attention's scale and additive mask in front:
+// Softmax and LogSoftmax over one axis, with attention's scale and additive mask in front:
 //   y = softmax(scale * x + mask), x: [d0, d1, d2, n], as scores [batch, heads, rows, n].
+// Where other axes lie behind it, x is [d0, d1, d2, n, inner], and there is no mask.
 // The mask broadcasts by strides: [batch, 1, 1, n] has mask_strides {n, 0, 0, 1}.
 // One pass over memory while a row fits 16 KiB as f32; longer rows are read three times.
 // Any element types; arithmetic in f32, sums over lanes and then over blocks of 4096 in f64.

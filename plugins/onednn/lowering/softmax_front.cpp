@@ -89,16 +89,18 @@ Step softmax_step(const Node& node,
                   const SoftmaxFront& front,
                   const View& src,
                   const View& dst,
-                  const View* mask) {
+                  const View* mask,
+                  int64_t inner) {
   kernels::SoftmaxArgs args;
+  args.inner = inner;
   args.src.type = src.type;
   args.dst = {nullptr, dst.type, dst.quant};
   args.scale = front.scale;
   args.log = node.op == "LogSoftmax";
   fill_dims(src.dims, &args);
   Step step{.name = node.name, .kernel = "tenon:softmax", .always_succeeds = true};
-  step.flops = 5.0 * static_cast<double>(src.count());
-  step.bytes = static_cast<double>(src.bytes() + dst.bytes());
+  step.flops = 5.0 * static_cast<double>(src.count() * inner);
+  step.bytes = static_cast<double>((src.bytes() + dst.bytes()) * inner);
   step.places = {place_of(src), place_of(dst)};
   const bool has_mask = mask != nullptr;
   if (has_mask) {

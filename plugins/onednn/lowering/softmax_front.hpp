@@ -20,11 +20,13 @@ struct SoftmaxFront {
 // From `scores` to a Softmax over its last axis; nothing when something else comes between.
 std::optional<SoftmaxFront> find_softmax_front(Lowering& lowering, int scores);
 void lower_softmax_front(Lowering& lowering, int scores, const SoftmaxFront& front);
-// The pass alone: src and dst are row-major, mask is the front's view when it has one.
+// The pass alone: src and dst are row-major, mask is the front's view when it has one. inner: the
+// number of elements behind the axis, which the views leave out; more than 1: no mask.
 Step softmax_step(const Node& node,
                   const SoftmaxFront& front,
                   const View& src,
                   const View& dst,
-                  const View* mask);
+                  const View* mask,
+                  int64_t inner = 1);
 
 }  // namespace tenon::onednn

@@ -144,64 +144,6 @@ void short_rows(const Row* rows, int64_t count, float* buffer) {
   }
 }
 
-// Rows of few elements have a lane each instead: a block of them is transposed, so that maximum and
-// sum are of whole registers.
-constexpr int64_t kNarrow = 16;  // elements of a row
-constexpr int64_t kBlockRows = 4 * kLanes;
-
-// columns[i * kBlockRows + r] = rows[r * n + i]
-void to_columns(const float* rows, int64_t count, int64_t n, float* columns) {
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t r = 0; r < count; ++r)
-      columns[i * kBlockRows + r] = rows[r * n + i];
-}
-
-void to_rows(const float* columns, int64_t count, int64_t n, float* rows) {
-  for (int64_t i = 0; i < n; ++i)
-    for (int64_t r = 0; r < count; ++r)
-      rows[r * n + i] = columns[i * kBlockRows + r];
-}
-
-template <class Exp>
-void softmax_lanes(const SoftmaxArgs& args, float* column, const Exp& exp) {
-  Vf x[kNarrow];
-  Vf top = splat(-kInfinity);
-  for (int64_t i = 0; i < args.n; ++i) {
-    x[i] = load(column + i * kBlockRows) * args.scale;
-    top = max_fast(x[i], top);
-  }
-  Vf sum = {};
-  for (int64_t i = 0; i < args.n; ++i) {
-    const Vf e = exp(x[i] - top);
-    x[i] = args.log ? x[i] - top : e;
-    sum += e;
-  }
-  const Vf shift = args.log ? log(sum) : Vf{};
-  const Vf factor = args.log ? splat(1.0F) : splat(1.0F) / sum;
-  for (int64_t i = 0; i < args.n; ++i)
-    store(column + i * kBlockRows, (x[i] - shift) * factor);
-}
-
-void narrow_rows(const SoftmaxArgs& args, int64_t lo, int64_t hi) {
-  alignas(64) float buffer[kNarrow * kBlockRows];
-  alignas(64) float columns[kNarrow * kBlockRows] = {};
-  const bool is_short = args.dst.type == ElementType::kBf16 && !args.log;
-  for (int64_t at = lo; at < hi; at += kBlockRows) {
-    const int64_t count = hi - at < kBlockRows ? hi - at : kBlockRows;
-    to_columns(row_f32(args.src, at * args.n, count * args.n, buffer), count, args.n, columns);
-    for (int64_t r = 0; r < count; r += kLanes) {
-      if (is_short)
-        softmax_lanes(args, columns + r, [](Vf x) { return short_exp_nonpositive(x); });
-      else
-        softmax_lanes(args, columns + r, [](Vf x) { return exp_nonpositive(x); });
-    }
-    const bool is_f32 = args.dst.type == ElementType::kF32;
-    float* rows = is_f32 ? static_cast<float*>(args.dst.data) + at * args.n : buffer;
-    to_rows(columns, count, args.n, rows);
-    if (!is_f32) store_f32(buffer, count * args.n, args.dst, at * args.n, false);
-  }
-}
-
 void long_row(const Row& row, float* buffer) {
   const SoftmaxArgs& args = row.args;
   float top = -kInfinity;
@@ -256,7 +198,6 @@ void softmax_grad_rows(const SoftmaxGradArgs& args, int64_t lo, int64_t hi) {
 }
 
 void softmax_rows(const SoftmaxArgs& args, int64_t lo, int64_t hi) {
-  if (args.n <= kNarrow && args.mask.data == nullptr) return narrow_rows(args, lo, hi);
   alignas(64) float buffer[kBlock + kLanes];
   int64_t d2 = lo % args.dims[2];
   int64_t d1 = lo / args.dims[2] % args.dims[1];

@@ -72,6 +72,50 @@ TEST_P(Softmax, AgreesWithF64WhereRowsAreShort) {
   }
 }
 
+// Columns have a lane each, in blocks of 64 and chunks of 128 elements.
+TEST_P(Softmax, AgreesWithF64OverAnAxisInFrontOfOthers) {
+  for (uint64_t n : {1, 2, 7, 128, 129, 300}) {
+    for (uint64_t inner : {2, 15, 64, 65, 200}) {
+      for (bool log : {false, true}) {
+        constexpr uint64_t kOuter = 3;
+        std::vector<float> x = uniform(kOuter * n * inner, -20, 20);
+        const std::vector<float> given = x;
+        x.push_back(7.0F);
+        SoftmaxArgs args{.src = {x.data()}, .dst = {x.data()}, .dims = {kOuter, 1, 1}};
+        args.n = static_cast<int64_t>(n);
+        args.inner = static_cast<int64_t>(inner);
+        args.scale = 0.7F;
+        args.log = log;
+        softmax(context_, args);
+
+        std::vector<float> column(n);
+        for (uint64_t c = 0; c < kOuter * inner; ++c) {
+          const uint64_t at = c / inner * n * inner + c % inner;
+          for (uint64_t i = 0; i < n; ++i)
+            column[i] = given[at + i * inner];
+          const std::vector<double> want = reference(column.data(), nullptr, args.n, 0.7F, log);
+          for (uint64_t i = 0; i < n; ++i)
+            ASSERT_NEAR(x[at + i * inner], want[i],
+                        4e-6 * std::fabs(want[i]) + (log ? 1e-6 : 1e-12))
+                << n << " of " << inner;
+        }
+        EXPECT_EQ(x.back(), 7.0F);
+      }
+    }
+  }
+}
+
+TEST_P(Softmax, ColumnsOfInfinitiesAreAsRowsOfThem) {
+  // Columns: 1, -inf, 3; all -inf; 1, NaN, 2; +inf, 0, 1.
+  std::vector<float> x = {1,   -INFINITY, 1, INFINITY,  -INFINITY, -INFINITY,
+                          NAN, 0,         3, -INFINITY, 2,         1};
+  softmax(context_, {.src = {x.data()}, .dst = {x.data()}, .n = 3, .inner = 4});
+  EXPECT_NEAR(x[8], 1 / (1 + std::exp(-2.0)), 1e-6);
+  EXPECT_EQ(x[4], 0.0F);
+  for (uint64_t i : {1, 5, 9, 2, 6, 10, 3, 7, 11})
+    EXPECT_TRUE(std::isnan(x[i])) << i;
+}
+
 // In place of dy.
 TEST_P(Softmax, HasTheGradientOfF64AtEveryLength) {
   for (int64_t n : {1, 2, 15, 16, 17, 128, 1000}) {
