@@ -19,6 +19,7 @@ constexpr KernelRow kKernelRows[] = {
     {"ReduceL1", kernels::Reduction::kL1},
     {"ReduceL2", kernels::Reduction::kL2},
     {"ReduceSumSquare", kernels::Reduction::kSumSquare},
+    {"ReduceProd", kernels::Reduction::kProduct},
 };
 
 }  // namespace
@@ -50,9 +51,9 @@ std::optional<kernels::Reduction> kernel_reduction(const Node& node) {
 
 size_t reduced_last_axes(const Graph& graph, const Node& node) {
   const std::optional<kernels::Reduction> kind = kernel_reduction(node);
-  const bool is_norm = kind == kernels::Reduction::kL1 || kind == kernels::Reduction::kL2 ||
-                       kind == kernels::Reduction::kSumSquare;
-  if (!kind || is_norm) return 0;
+  constexpr kernels::Reduction kOfRows[] = {kernels::Reduction::kSum, kernels::Reduction::kMean,
+                                            kernels::Reduction::kMax, kernels::Reduction::kMin};
+  if (!kind || std::ranges::find(kOfRows, *kind) == std::end(kOfRows)) return 0;
   if (node.input(1) != kNone) {
     const Value& axes = graph.values[node.inputs[1]];
     const bool is_known = axes.data != nullptr || axes.count() == 0;

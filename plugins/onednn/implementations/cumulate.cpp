@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // CumSum and CumProd, in the type's own integers or in f64. The axis is a tensor.
 
+#include <algorithm>
+
 #include "tenon/wrapping.hpp"
 
 #include "dense.hpp"
@@ -17,16 +19,22 @@ struct Cumulate {
   bool is_reverse = false;
 };
 
+constexpr int64_t kColumns = 256;  // neighbours along the axes behind, which are added at once
+
+// Up to kColumns columns from `src` on, `inner` apart from row to row.
 template <class T>
-void run_row(const Cumulate& c, const AxisSplit& split, const T* src, T* dst) {
+void run_columns(const Cumulate& c, const AxisSplit& split, int64_t n, const T* src, T* dst) {
   using Sum = std::conditional_t<kernels::kIsReal<T>, double, int64_t>;
-  Sum total = c.is_product ? Sum(1) : Sum(0);
+  Sum totals[kColumns];
+  std::fill_n(totals, n, c.is_product ? Sum(1) : Sum(0));
   for (int64_t k = 0; k < split.k; ++k) {
-    int64_t at = (c.is_reverse ? split.k - 1 - k : k) * split.inner;
-    Sum number = kernels::number_cast<Sum>(src[at]);
-    if (c.is_exclusive) dst[at] = kernels::number_cast<T>(total);
-    total = c.is_product ? wrapping_mul(total, number) : wrapping_add(total, number);
-    if (!c.is_exclusive) dst[at] = kernels::number_cast<T>(total);
+    const int64_t at = (c.is_reverse ? split.k - 1 - k : k) * split.inner;
+    for (int64_t i = 0; i < n; ++i) {
+      const Sum number = kernels::number_cast<Sum>(src[at + i]);
+      const Sum before = totals[i];
+      totals[i] = c.is_product ? wrapping_mul(before, number) : wrapping_add(before, number);
+      dst[at + i] = kernels::number_cast<T>(c.is_exclusive ? before : totals[i]);
+    }
   }
 }
 
@@ -34,16 +42,19 @@ const char* run(const Cumulate& c, const kernels::Context& context, void* const*
   int64_t rank = static_cast<int64_t>(c.dims.size());
   int64_t axis = positive_axis(integer_at(pointers[1], c.axis_type, 0), c.dims.size());
   if (axis < 0 || axis >= rank) return "the axis is outside of the tensor's axes";
-  AxisSplit split = split_at(c.dims, axis);
+  const AxisSplit split = split_at(c.dims, axis);
+  const int64_t n_blocks = (split.inner + kColumns - 1) / kColumns;
+  const int64_t widest = std::min(split.inner, kColumns);
   kernels::visit(c.type, [&]<class T>() {
-    kernels::parallel_for(context.parallel, split.outer * split.inner,
-                          kernels::grain_rows(split.k * static_cast<int64_t>(sizeof(T))),
+    kernels::parallel_for(context.parallel, split.outer * n_blocks,
+                          kernels::grain_rows(split.k * widest * static_cast<int64_t>(sizeof(T))),
                           [&](int64_t lo, int64_t hi) {
-                            for (int64_t i = lo; i < hi; ++i) {
-                              int64_t at =
-                                  i / split.inner * split.k * split.inner + i % split.inner;
-                              run_row(c, split, static_cast<const T*>(pointers[0]) + at,
-                                      static_cast<T*>(pointers[2]) + at);
+                            for (int64_t block = lo; block < hi; ++block) {
+                              const int64_t first = block % n_blocks * kColumns;
+                              const int64_t at = block / n_blocks * split.k * split.inner + first;
+                              run_columns(c, split, std::min(kColumns, split.inner - first),
+                                          static_cast<const T*>(pointers[0]) + at,
+                                          static_cast<T*>(pointers[2]) + at);
                             }
                           });
   });

@@ -18,22 +18,6 @@
 namespace tenon::onednn {
 namespace {
 
-struct ReduceRow {
-  const char* op;
-  dnnl::algorithm algorithm;
-  float p;
-};
-constexpr ReduceRow kRows[] = {
-    {"ReduceSum", dnnl::algorithm::reduction_sum, 0},
-    {"ReduceMean", dnnl::algorithm::reduction_mean, 0},
-    {"ReduceMax", dnnl::algorithm::reduction_max, 0},
-    {"ReduceMin", dnnl::algorithm::reduction_min, 0},
-    {"ReduceProd", dnnl::algorithm::reduction_mul, 0},
-    {"ReduceL1", dnnl::algorithm::reduction_norm_lp_sum, 1},
-    {"ReduceL2", dnnl::algorithm::reduction_norm_lp_sum, 2},
-    {"ReduceSumSquare", dnnl::algorithm::reduction_norm_lp_power_p_sum, 2},
-};
-
 // Axes of a dense view that lie beside each other in memory and are all reduced, or all kept.
 struct Run {
   int64_t extent = 1;
@@ -74,7 +58,7 @@ int64_t chunks_of(const Pass& pass) {
 }
 
 // One pass for each reduced run, innermost first.
-std::vector<Pass> passes_over(std::vector<Run> runs) {
+std::vector<Pass> passes_over(std::vector<Run> runs, kernels::Reduction kind) {
   std::vector<Pass> passes;
   for (size_t i = runs.size(); i-- > 0;) {
     if (!runs[i].is_reduced) continue;
@@ -82,7 +66,8 @@ std::vector<Pass> passes_over(std::vector<Run> runs) {
     for (size_t j = 0; j < runs.size(); ++j)
       (j < i ? pass.outer : pass.inner) *= j == i ? 1 : runs[j].extent;
     runs[i].extent = 1;
-    int64_t chunks = chunks_of(pass);
+    // A part of a product may be beyond f32 where the product is not.
+    int64_t chunks = kind == kernels::Reduction::kProduct ? 1 : chunks_of(pass);
     if (chunks > 1) {
       passes.push_back({pass.outer * chunks, pass.k / chunks, pass.inner});
       pass.k = chunks;
@@ -127,33 +112,6 @@ struct ReduceSite {
 
   const Node& node() const { return lowering.graph().nodes[index]; }
 };
-
-void lower_by_primitive(const ReduceSite& site) {
-  Lowering& lowering = site.lowering;
-  const Node& node = site.node();
-  View src = lowering.read_real(node.inputs[0]);
-  Dims dims = src.dims;
-  for (int64_t axis : site.axes)
-    dims[axis] = 1;
-  View dst{.type = lowering.stored_type(node.outputs[0]),
-           .dims = dims,
-           .strides = dense_strides_like(dims, src.strides)};
-  dst.buffer = lowering.scratch(dst.bytes());
-  const ReduceRow* row = std::find_if(std::begin(kRows), std::end(kRows),
-                                      [&](const ReduceRow& r) { return node.op == r.op; });
-  dnnl::memory::desc src_desc = descriptor(src);
-  dnnl::memory::desc dst_desc = descriptor(dst);
-  dnnl::reduction::primitive_desc pd(lowering.engine(), row->algorithm, src_desc, dst_desc, row->p,
-                                     0.0F, new_attr());
-  lowering.add_primitive<dnnl::reduction>(
-      node.name, pd,
-      {{DNNL_ARG_SRC, place_of(src), src_desc}, {DNNL_ARG_DST, place_of(dst), dst_desc}},
-      static_cast<double>(src.count()));
-  View made = reduced_view(src, site.axes, lowering.graph().values[node.outputs[0]].dims);
-  made.type = dst.type;
-  made.buffer = dst.buffer;
-  lowering.set_view(node.outputs[0], made);
-}
 
 // What a pass reads: the source as it lies, dense.
 View planned_source(const Lowering& lowering, int value) {
@@ -209,16 +167,11 @@ Offer offer_pool(const ReduceSite& site) {
 // Of our own kernel over memory as it lies: oneDNN's reduction falls to its reference code, which
 // adds one float after the other, for most shapes.
 Offer offer_passes(const ReduceSite& site) {
-  const std::optional<kernels::Reduction> known = kernel_reduction(site.node());
-  if (!known) return refused("no kernel for this reduction");
   const View src = planned_source(site.lowering, site.node().inputs[0]);
-  std::vector<Pass> passes = passes_over(runs_in_memory(src, site.axes));
+  const kernels::Reduction kind = *kernel_reduction(site.node());
+  std::vector<Pass> passes = passes_over(runs_in_memory(src, site.axes), kind);
   return accepted(
-      [&site, kind = *known, passes = std::move(passes)] { lower_by_passes(site, kind, passes); });
-}
-
-Offer offer_onednn(const ReduceSite& site) {
-  return accepted([&site] { lower_by_primitive(site); });
+      [&site, kind, passes = std::move(passes)] { lower_by_passes(site, kind, passes); });
 }
 
 Offer offer_any(const ReduceSite& site) {
@@ -229,7 +182,6 @@ constexpr Implementation<ReduceSite> kReduce[] = {
     {"rows with their reduction", offer_rows},
     {"global pool", offer_pool},
     {"passes", offer_passes},
-    {"onednn", offer_onednn},
 };
 // Of other types than f32, over axes that are known when it runs.
 constexpr Implementation<ReduceSite> kReduceAny[] = {{"any type and axes", offer_any}};
@@ -272,10 +224,8 @@ static bool is_fast(const Graph& graph, const Node& node) {
                                  graph.values[node.inputs[1]].type != ElementType::kI64)) {
     return false;
   }
-  bool is_known = std::any_of(std::begin(kRows), std::end(kRows),
-                              [&](const ReduceRow& row) { return node.op == row.op; });
   Dims axes = reduced_axes(graph, node);
-  return is_known &&
+  return kernel_reduction(node).has_value() &&
          std::any_of(axes.begin(), axes.end(), [&](int64_t a) { return src.dims[a] > 1; });
 }
 

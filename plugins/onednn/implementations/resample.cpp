@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "dense.hpp"
+#include "resample_axis.hpp"
 #include "taps.hpp"
 
 namespace tenon::onednn {
@@ -19,6 +20,7 @@ struct Resample {
   Dims from;
   Dims to;
   Dims axes;                              // of the lists in the inputs
+  std::vector<size_t> memory;             // all axes in memory order, outermost first
   size_t roi = 0, scales = 0, sizes = 0;  // inputs; 0: absent
   ElementType sizes_type = ElementType::kI64;
   std::string policy;
@@ -72,34 +74,17 @@ const char* read_axes(const Resample& r, void* const* pointers, Axes& axes) {
   return nullptr;
 }
 
-// [outer, in, inner] -> [outer, out, inner]
-void run_axis(const kernels::Context& context,
-              const Resample& r,
-              const ResizeAxis& axis,
-              const AxisSplit& split,
-              const float* src,
-              float* dst,
-              void* tables) {
-  const int64_t taps = tap_count(r.rule, axis.scale);
-  int64_t* at = static_cast<int64_t*>(tables);
-  float* weight = reinterpret_cast<float*>(at + axis.out * taps);
-  fill_taps(r.rule, axis, taps, at, weight);
-  const int64_t inner = split.inner;
-  kernels::parallel_for(context.parallel, split.outer * axis.out,
-                        kernels::grain_rows(inner * 4 * (taps + 1)), [&](int64_t lo, int64_t hi) {
-                          for (int64_t row = lo; row < hi; ++row) {
-                            const int64_t first = row % axis.out * taps;
-                            const float* rows = src + row / axis.out * axis.in * inner;
-                            float* out = dst + row * inner;
-                            std::fill_n(out, inner, at[first] < 0 ? r.extrapolation : 0.0F);
-                            for (int64_t k = first; k < first + taps && at[first] >= 0; ++k) {
-                              if (weight[k] == 0) continue;
-                              const float* from = rows + at[k] * inner;
-                              for (int64_t i = 0; i < inner; ++i)
-                                out[i] += weight[k] * from[i];
-                            }
-                          }
-                        });
+// The axes that change, as positions in memory order. What shrinks the data most goes first; of the
+// rest the last axis, whose results are gathered one by one, while there are few of them.
+std::vector<size_t> in_turn(const Resample& r, const Axes& axes) {
+  std::vector<size_t> turn;
+  for (size_t i = 0; i < r.memory.size(); ++i)
+    if (!axes[r.memory[i]].is_same(r.rule)) turn.push_back(i);
+  std::ranges::stable_sort(turn, [&](size_t a, size_t b) {
+    const double first = axes[r.memory[a]].scale, second = axes[r.memory[b]].scale;
+    return first != second ? first < second : (first < 1 ? a < b : a > b);
+  });
+  return turn;
 }
 
 const char* run(const Resample& r, const kernels::Context& context, void* const* pointers) {
@@ -112,26 +97,33 @@ const char* run(const Resample& r, const kernels::Context& context, void* const*
     room *= std::max(r.from[axis], r.to[axis]);
   float* rooms[2] = {static_cast<float*>(pointers[r.n_inputs + 1]), nullptr};
   rooms[1] = rooms[0] + room;
-  void* tables = rooms[1] + room;
+  int64_t* at = reinterpret_cast<int64_t*>(rooms[1] + room);
   const float* src = static_cast<const float*>(pointers[0]);
-  size_t next = 0;
-  int64_t outer = 1;
-  for (size_t i = 0; i < r.from.size(); ++i) {
-    AxisSplit split;
-    split.outer = outer;
-    for (size_t axis = i + 1; axis < r.from.size(); ++axis)
-      split.inner *= r.from[axis];
-    outer *= r.to[i];
-    if (axes[i].is_same(r.rule)) continue;
-    run_axis(context, r, axes[i], split, src, rooms[next], tables);
-    src = rooms[next];
-    next = 1 - next;
+  float* dst = static_cast<float*>(pointers[r.n_inputs]);
+  Dims now;  // in memory order
+  for (size_t axis : r.memory)
+    now.push_back(r.from[axis]);
+  const std::vector<size_t> turn = in_turn(r, axes);
+  for (size_t i = 0; i < turn.size(); ++i) {
+    const ResizeAxis& axis = axes[r.memory[turn[i]]];
+    const AxisSplit split = split_at(now, static_cast<int64_t>(turn[i]));
+    ResampleAxis one{split.outer, axis.in, axis.out, split.inner};
+    one.taps = tap_count(r.rule, axis.scale);
+    float* weight = reinterpret_cast<float*>(at + axis.out * one.taps);
+    fill_taps(r.rule, axis, one.taps, at, weight);
+    one.at = at;
+    one.weight = weight;
+    one.extrapolation = r.extrapolation;
+    float* made = i + 1 == turn.size() ? dst : rooms[i % 2];
+    resample_axis(context, one, src, made);
+    src = made;
+    now[turn[i]] = axis.out;
   }
-  std::copy_n(src, count, static_cast<float*>(pointers[r.n_inputs]));
+  if (turn.empty()) std::copy_n(src, count, dst);
   return nullptr;
 }
 
-// Bounds what run_axis keeps in its tables, before scales are known: a scale that makes the size by
+// Bounds what a run keeps in its tables, before scales are known: a scale that makes the size by
 // rounding is at least half of what the size says.
 int64_t table_bytes(const Resample& r, size_t axis) {
   const double least_scale =
@@ -214,20 +206,43 @@ std::string refuse_resample(const Graph& graph, const Node& node) {
 
 void lower_resample(Lowering& lowering, int index) {
   const Graph& graph = lowering.graph();
-  Resample r = resample_of(graph, graph.nodes[index]);
+  const Node& node = graph.nodes[index];
+  Resample r = resample_of(graph, node);
   int64_t room = 1;
   int64_t tables = 0;
   for (size_t axis = 0; axis < r.from.size(); ++axis) {
     room *= std::max(r.from[axis], r.to[axis]);
     tables = std::max(tables, table_bytes(r, axis));
   }
-  int64_t bytes = 2 * room * 4 + tables;
-  lower_dense(
-      lowering, index, "tenon:resample",
-      [r](const kernels::Context& context, void* const* pointers) {
-        return run(r, context, pointers);
-      },
-      bytes);
+  // Any order of axes will do: channels stay where they lie.
+  const View found = lowering.view(node.inputs[0]);
+  const bool are_channels_last = is_channels_last(found) && !is_row_major(found);
+  auto strides_of = [&](const Dims& dims) {
+    return are_channels_last ? channels_last_strides(dims) : row_major_strides(dims);
+  };
+  r.memory.resize(r.from.size());
+  std::iota(r.memory.begin(), r.memory.end(), size_t{0});
+  if (are_channels_last) std::rotate(r.memory.begin() + 1, r.memory.begin() + 2, r.memory.end());
+  Step step{.name = node.name, .kernel = "tenon:resample"};
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == kNone) {
+      step.places.push_back({});
+      continue;
+    }
+    const ElementType type = graph.values[node.inputs[i]].type;
+    View view = i == 0 ? lowering.read(node.inputs[i], type, strides_of(r.from))
+                       : lowering.read_row_major(node.inputs[i], type);
+    step.bytes += static_cast<double>(view.bytes());
+    step.places.push_back(place_of(view));
+  }
+  View made = lowering.make(node.outputs[0], ElementType::kF32, strides_of(r.to));
+  step.bytes += static_cast<double>(made.bytes());
+  step.places.push_back(place_of(made));
+  step.places.push_back({lowering.scratch(2 * room * 4 + tables), 0});
+  step.kernel_function = [r](const kernels::Context& context, void* const* pointers) {
+    return run(r, context, pointers);
+  };
+  lowering.add_step(std::move(step));
 }
 
 }  // namespace tenon::onednn

@@ -21,21 +21,67 @@ struct RowKeys {
   Key<T> operator()(int64_t i) const { return key_of(src[i * stride], descending); }
 };
 
-// The first k of n in order, equal ones by their index; heap: room for k.
+// The least of `count` keys from `begin` on.
+template <class T>
+Key<T> least_key(const RowKeys<T>& keys, int64_t begin, int64_t count) {
+  Key<T> least = keys(begin);
+  for (int64_t i = begin + 1; i < begin + count; ++i) {
+    const Key<T> key = keys(i);
+    least = key < least ? key : least;
+  }
+  return least;
+}
+
+// The first k of n in order, equal ones by their index; heap: room for k. Most blocks have nothing
+// that comes before the last of them.
 template <class T>
 void first_few(const RowKeys<T>& keys, int64_t n, int64_t k, Entry<Key<T>>* heap) {
   if (k == 0) return;
   for (int64_t i = 0; i < k; ++i)
     heap[i] = {keys(i), static_cast<uint32_t>(i)};
   std::make_heap(heap, heap + k);
-  for (int64_t i = k; i < n; ++i) {
-    const Key<T> key = keys(i);
-    if (key >= heap[0].key) continue;  // of equal ones the earlier stays
-    std::pop_heap(heap, heap + k);
-    heap[k - 1] = {key, static_cast<uint32_t>(i)};
-    std::push_heap(heap, heap + k);
+  constexpr int64_t kBlock = 32;
+  for (int64_t begin = k; begin < n; begin += kBlock) {
+    const int64_t count = std::min(kBlock, n - begin);
+    if (least_key(keys, begin, count) >= heap[0].key) continue;
+    for (int64_t i = begin; i < begin + count; ++i) {
+      const Key<T> key = keys(i);
+      if (key >= heap[0].key) continue;  // of equal ones the earlier stays
+      std::pop_heap(heap, heap + k);
+      heap[k - 1] = {key, static_cast<uint32_t>(i)};
+      std::push_heap(heap, heap + k);
+    }
   }
   std::sort_heap(heap, heap + k);
+}
+
+constexpr int64_t kSelectColumns = 256;
+
+// The first of each of n columns, at most kSelectColumns, that lie beside each other in rows whose
+// distance is keys.stride; either target may be null.
+template <class T>
+void first_of_columns(
+    const RowKeys<T>& keys, int64_t n_rows, int64_t n, T* values, int64_t* indices) {
+  Key<T> best[kSelectColumns];
+  Key<T> at[kSelectColumns];  // of the width of the keys, so that lanes fit
+  for (int64_t c = 0; c < n; ++c) {
+    best[c] = key_of(keys.src[c], keys.descending);
+    at[c] = 0;
+  }
+  for (int64_t row = 1; row < n_rows; ++row) {
+    const T* src = keys.src + row * keys.stride;
+    for (int64_t c = 0; c < n; ++c) {
+      const Key<T> key = key_of(src[c], keys.descending);
+      const bool is_before = key < best[c];
+      best[c] = is_before ? key : best[c];
+      at[c] = is_before ? static_cast<Key<T>>(row) : at[c];
+    }
+  }
+  for (int64_t c = 0; c < n; ++c) {
+    const auto row = static_cast<int64_t>(at[c]);
+    if (values != nullptr) values[c] = keys.src[row * keys.stride + c];
+    if (indices != nullptr) indices[c] = row;
+  }
 }
 
 // The last key of the first k, and how many of the first k have it.

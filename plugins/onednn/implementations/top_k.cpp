@@ -2,6 +2,8 @@
 // TopK: each row in order, or its first k. Equal numbers keep the order of their indices; NaN
 // counts as the largest. What need not be sorted is in the order of the indices.
 
+#include <limits>
+
 #include "dense.hpp"
 #include "row_select.hpp"
 
@@ -20,6 +22,10 @@ struct TopK {
 // Of so many parts of a row, one is taken without a look at the order of the others.
 constexpr int64_t kSmallPart = 16;
 
+bool takes_few(const TopK& top) {
+  return top.k == 1 || top.k < top.split.k / kSmallPart;
+}
+
 // room: for two entries of each number of the row
 template <class T>
 void run_row(const TopK& top, const T* src, T* values, int64_t* indices, Entry<Key<T>>* room) {
@@ -28,7 +34,7 @@ void run_row(const TopK& top, const T* src, T* values, int64_t* indices, Entry<K
   if (!top.is_sorted)
     return select_first(keys, n, top.k, reinterpret_cast<Key<T>*>(room), values, indices);
   const Entry<Key<T>>* first = room;
-  if (top.k < n / kSmallPart) {
+  if (takes_few(top)) {
     first_few(keys, n, top.k, room);
   } else {
     for (int64_t i = 0; i < n; ++i)
@@ -45,7 +51,7 @@ void run_row(const TopK& top, const T* src, T* values, int64_t* indices, Entry<K
 int64_t row_room(const TopK& top, int64_t key_bytes) {
   const int64_t n = top.split.k, entry_bytes = std::max<int64_t>(8, 2 * key_bytes);
   if (!top.is_sorted) return n * key_bytes;
-  return (top.k < n / kSmallPart ? top.k : 2 * n) * entry_bytes;
+  return (takes_few(top) ? top.k : 2 * n) * entry_bytes;
 }
 
 template <class T>
@@ -64,9 +70,34 @@ void run_rows(const TopK& top, int64_t lo, int64_t hi, void* const* pointers) {
   }
 }
 
+// The first of each column, in blocks of neighbours.
+template <class T>
+void run_columns(const TopK& top, const kernels::Context& context, void* const* pointers) {
+  const int64_t inner = top.split.inner;
+  const int64_t n_blocks = (inner + kSelectColumns - 1) / kSelectColumns;
+  T* values = static_cast<T*>(pointers[2]);
+  int64_t* indices = static_cast<int64_t*>(pointers[3]);
+  kernels::parallel_for(
+      context.parallel, top.split.outer * n_blocks,
+      kernels::grain_rows(top.split.k * kSelectColumns * 8), [&](int64_t lo, int64_t hi) {
+        for (int64_t block = lo; block < hi; ++block) {
+          const int64_t outer = block / n_blocks, first = block % n_blocks * kSelectColumns;
+          const T* src = static_cast<const T*>(pointers[0]) + outer * top.split.k * inner + first;
+          const int64_t to = outer * inner + first;
+          first_of_columns(RowKeys<T>{src, inner, top.wants_largest}, top.split.k,
+                           std::min(kSelectColumns, inner - first),
+                           values == nullptr ? nullptr : values + to,
+                           indices == nullptr ? nullptr : indices + to);
+        }
+      });
+}
+
 const char* run(const TopK& top, const kernels::Context& context, void* const* pointers) {
   if (integer_at(pointers[1], top.k_type, 0) != top.k) return "k is not the one that was compiled";
   kernels::visit(top.type, [&]<class T>() {
+    // An index has to fit into the width of a key.
+    const bool fits = static_cast<uint64_t>(top.split.k) <= std::numeric_limits<Key<T>>::max();
+    if (top.k == 1 && top.split.inner > 1 && fits) return run_columns<T>(top, context, pointers);
     kernels::parallel_for(context.parallel, top.split.outer * top.split.inner,
                           kernels::grain_rows(top.split.k * 64),
                           [&](int64_t lo, int64_t hi) { run_rows<T>(top, lo, hi, pointers); });

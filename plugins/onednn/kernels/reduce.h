@@ -5,7 +5,9 @@
 // Any element types (quantized ones are dequantized first and quantized at the end); arithmetic in
 // f32 in blocks of at most 4096 values a lane row, the blocks summed in f64. Sums and means of
 // 8-bit columns are exact before the last rounding. NaN spreads. k = 0 gives 0 for sums, NaN for
-// means, -infinity and infinity for max and min. dst may not overlap src. No alignment is required.
+// means, -infinity and infinity for max and min, 1 for products, which are taken in order: rows in
+// f64, columns in f32 over 64 rows and those in f64. dst may not overlap src. No alignment is
+// required.
 
 #include "context.h"
 #include "row_args.h"

@@ -56,7 +56,7 @@ struct NormArgs {
   float epsilon = 0.0F;
 };
 
-enum class Reduction : uint8_t { kSum, kMean, kMax, kMin, kSumSquare, kL2, kL1, kCount };
+enum class Reduction : uint8_t { kSum, kMean, kMax, kMin, kSumSquare, kL2, kL1, kProduct, kCount };
 
 // Columns of one piece of work when inner > 1.
 constexpr int64_t kReduceBlock = 512;

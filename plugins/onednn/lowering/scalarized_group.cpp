@@ -207,9 +207,16 @@ bool ScalarizedGroup::concat(const Node& node, Elements* made) {
 }
 
 uint32_t ScalarizedGroup::joined(kernels::Reduction kind, uint32_t sum, uint32_t term) {
-  const bool is_max = kind == kernels::Reduction::kMax;
-  const bool is_order = is_max || kind == kernels::Reduction::kMin;
-  return program_.emit(is_order ? (is_max ? TN_EXPR_MAX : TN_EXPR_MIN) : TN_EXPR_ADD, sum, term);
+  switch (kind) {
+    case kernels::Reduction::kMax:
+      return program_.emit(TN_EXPR_MAX, sum, term);
+    case kernels::Reduction::kMin:
+      return program_.emit(TN_EXPR_MIN, sum, term);
+    case kernels::Reduction::kProduct:
+      return program_.emit(TN_EXPR_MUL, sum, term);
+    default:
+      return program_.emit(TN_EXPR_ADD, sum, term);
+  }
 }
 
 bool ScalarizedGroup::reduce(const Node& node, Elements* made) {

@@ -160,9 +160,7 @@ Value with_edges(VectorCode& c, Value x, Value logarithm) {
 Value log_of(VectorCode& c, Value e, Value m) {
   static const std::vector<double> kTail = interpolate(log_tail, -0.25, 0.5, 8);
   Value f = c.sub(m, c.number(1.0F));
-  Value p = c.number(static_cast<float>(kTail.back()));
-  for (size_t k = kTail.size() - 1; k-- > 0;)
-    p = c.fma(p, f, c.number(static_cast<float>(kTail[k])));
+  Value p = polynomial(c, kTail, f);
   Value square = c.mul(f, f);
   Value tail = c.fma(e, c.number(kLn2Low), c.mul(square, c.number(-0.5F)));
   tail = c.fma(p, c.mul(square, f), tail);
@@ -170,6 +168,13 @@ Value log_of(VectorCode& c, Value e, Value m) {
 }
 
 }  // namespace
+
+Value polynomial(VectorCode& c, const std::vector<double>& coefficients, Value z) {
+  Value p = c.number(static_cast<float>(coefficients.back()));
+  for (size_t k = coefficients.size() - 1; k-- > 0;)
+    p = c.fma(p, z, c.number(static_cast<float>(coefficients[k])));
+  return p;
+}
 
 Value exp(VectorCode& c, Value x) {
   return exp_by(c, x, kLn2, cubic_expm1, quartic_expm1);

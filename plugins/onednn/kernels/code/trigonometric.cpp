@@ -37,13 +37,6 @@ double cos_rest(double z) {
   return (std::cos(std::sqrt(z)) - 1 + z / 2) / (z * z);
 }
 
-Value polynomial(VectorCode& c, const std::vector<double>& coefficients, Value z) {
-  Value p = c.number(static_cast<float>(coefficients.back()));
-  for (size_t k = coefficients.size() - 1; k-- > 0;)
-    p = c.fma(p, z, c.number(static_cast<float>(coefficients[k])));
-  return p;
-}
-
 // x = turns pi/2 + r; the low bits of `turns` count them.
 struct Angle {
   Value turns, sin, cos;  // of r

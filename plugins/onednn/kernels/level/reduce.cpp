@@ -56,6 +56,12 @@ struct Min {
   static double lanes(Vf total) { return static_cast<double>(fold_lanes(total, min_nan)); }
 };
 
+struct Multiply {
+  static constexpr float kStart = 1.0F;
+  static Vf step(Vf total, Vf x) { return total * x; }
+  static double join(double a, double b) { return a * b; }
+};
+
 void finish(double* totals, int64_t n, const ReduceArgs& args) {
   if (args.kind == Reduction::kMean) {
     const double k = static_cast<double>(args.k);
@@ -127,6 +133,24 @@ void rows(const ReduceArgs& args, int64_t lo, int64_t hi) {
     }
     finish(&total, 1, args);
     float result = static_cast<float>(total);
+    store_f32(&result, 1, args.dst, r, false);
+  }
+}
+
+// In their order, in f64: lanes of their own would overflow where large and small numbers take
+// turns.
+template <class From>
+void product_rows(const ReduceArgs& args, int64_t lo, int64_t hi) {
+  From from(args.src);
+  for (int64_t r = lo; r < hi; ++r) {
+    double total = 1;
+    for (int64_t at = 0; at < args.k; at += kBlock) {
+      const int64_t n = args.k - at < kBlock ? args.k - at : kBlock;
+      const float* x = from.at(r * args.k + at, n);
+      for (int64_t i = 0; i < n; ++i)
+        total *= static_cast<double>(x[i]);
+    }
+    const float result = static_cast<float>(total);
     store_f32(&result, 1, args.dst, r, false);
   }
 }
@@ -251,11 +275,18 @@ constexpr ReductionRow kReductionRow = {
     short_rows<R, Direct<float>>, short_rows<R, Direct<Bf16>>, short_rows<R, Converted>,
     rows<R, Direct<float>>,       rows<R, Direct<Bf16>>,       rows<R, Converted>,
     columns<R, Direct<float>>,    columns<R, Direct<Bf16>>,    columns<R, Converted>};
+constexpr ReductionRow kProductRow = {
+    product_rows<Direct<float>>,      product_rows<Converted>,
+    product_rows<Converted>,          product_rows<Direct<float>>,
+    product_rows<Converted>,          product_rows<Converted>,
+    columns<Multiply, Direct<float>>, columns<Multiply, Direct<Bf16>>,
+    columns<Multiply, Converted>};
 // In the order of Reduction.
 constexpr ReductionRow kReductions[] = {
-    kReductionRow<Add>,         kReductionRow<Add>,       kReductionRow<Max>,
-    kReductionRow<Min>,         kReductionRow<AddSquare>, kReductionRow<AddSquare>,
-    kReductionRow<AddAbsolute>,
+    kReductionRow<Add>,         kReductionRow<Add>,
+    kReductionRow<Max>,         kReductionRow<Min>,
+    kReductionRow<AddSquare>,   kReductionRow<AddSquare>,
+    kReductionRow<AddAbsolute>, kProductRow,
 };
 static_assert(sizeof kReductions / sizeof kReductions[0] ==
               static_cast<uint64_t>(Reduction::kCount));

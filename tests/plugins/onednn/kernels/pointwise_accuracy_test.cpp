@@ -74,6 +74,9 @@ TEST_P(PointwiseCodeAccuracy, Trigonometric) {
   expect_within(TN_EXPR_SIN, std::sin, 1);
   expect_within(TN_EXPR_COS, std::cos, 1);
   expect_within(TN_EXPR_TAN, std::tan, 2.5);
+  expect_within(TN_EXPR_ASIN, std::asin, 2);
+  expect_within(TN_EXPR_ACOS, std::acos, 2);
+  expect_within(TN_EXPR_ATAN, std::atan, 2);
 }
 TEST_P(PointwiseCodeAccuracy, Sigmoid) {
   expect_within(

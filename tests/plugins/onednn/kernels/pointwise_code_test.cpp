@@ -330,8 +330,8 @@ TEST_P(PointwiseCode, SaysWhyAGroupIsInterpreted) {
     return plan.how();
   };
   EXPECT_EQ(why([](Group& g) { g.add(op(TN_EXPR_NEG, 0)); }), "generated");
-  EXPECT_EQ(why([](Group& g) { g.add(op(TN_EXPR_ATAN, 0)); }),
-            "interpreted: no code for opcode " + std::to_string(TN_EXPR_ATAN));
+  EXPECT_EQ(why([](Group& g) { g.add(op(TN_EXPR_ATAN2, 0, 0)); }),
+            "interpreted: no code for opcode " + std::to_string(TN_EXPR_ATAN2));
   EXPECT_EQ(why([](Group& g) { g.inputs[0].strides = {2}; }), "generated");
   EXPECT_EQ(why([](Group& g) { g.inputs[0].type = ElementType::kI32; }),
             "interpreted: an operand of wide integers");

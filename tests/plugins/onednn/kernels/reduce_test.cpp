@@ -13,9 +13,15 @@ namespace {
 class Reduce : public EachLevel {};
 
 double reference(Reduction kind, const std::vector<double>& x) {
-  double total = kind == Reduction::kMax ? -INFINITY : (kind == Reduction::kMin ? INFINITY : 0);
+  double total = kind == Reduction::kMax       ? -INFINITY
+                 : kind == Reduction::kMin     ? INFINITY
+                 : kind == Reduction::kProduct ? 1
+                                               : 0;
   for (double v : x) {
     switch (kind) {
+      case Reduction::kProduct:
+        total *= v;
+        break;
       case Reduction::kMax:
         total = std::max(total, v);
         break;
@@ -51,11 +57,26 @@ TEST_P(Reduce, AgreesWithF64) {
         for (int64_t j = 0; j < k; ++j) {
           line.push_back(x[static_cast<uint64_t>((i / inner * k + j) * inner + i % inner)]);
         }
-        const double want = reference(static_cast<Reduction>(kind), line);
-        ASSERT_NEAR(y[static_cast<uint64_t>(i)], want, 2e-6 * std::fabs(want) + 1e-6) << kind;
+        const auto reduction = static_cast<Reduction>(kind);
+        const double want = reference(reduction, line);
+        // 64 products of f32 between those of f64.
+        const double relative = reduction == Reduction::kProduct ? 64 * 6e-8 : 2e-6;
+        ASSERT_NEAR(y[static_cast<uint64_t>(i)], want, relative * std::fabs(want) + 1e-6) << kind;
       }
       EXPECT_EQ(y.back(), 7.0F);
     }
+  }
+}
+
+// Neither the large nor the small ones are multiplied alone.
+TEST_P(Reduce, MultipliesInOrder) {
+  for (int64_t inner : {1, 20}) {
+    std::vector<float> x(static_cast<uint64_t>(1000 * inner));
+    for (uint64_t i = 0; i < x.size(); ++i)
+      x[i] = i / static_cast<uint64_t>(inner) % 2 == 0 ? 1024.0F : 0x1p-10F;
+    std::vector<float> y(static_cast<uint64_t>(inner));
+    reduce(context_, {Reduction::kProduct, {x.data()}, {y.data()}, 1, 1000, inner});
+    EXPECT_EQ(y, std::vector<float>(y.size(), 1.0F)) << inner;
   }
 }
 
