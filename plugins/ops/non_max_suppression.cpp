@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include "cells.hpp"
 #include "cost.hpp"
@@ -22,11 +23,11 @@ struct Box {
   double area() const { return (bottom - top) * (right - left); }
 };
 
-Box box_at(const Call& call, int64_t i) {
+Box box_at(const Call& call, int64_t i, bool by_centre) {
   std::array<double, 4> v{};
   for (size_t k = 0; k < 4; ++k)
     v[k] = load_number(call.data<char>(0), call.dtype(0), i * 4 + static_cast<int64_t>(k));
-  if (call.node().attr_int("center_point_box"))  // x, y, width, height
+  if (by_centre)  // x, y, width, height
     return {v[1] - v[3] / 2, v[0] - v[2] / 2, v[1] + v[3] / 2, v[0] + v[2] / 2};
   return {std::min(v[0], v[2]), std::min(v[1], v[3]), std::max(v[0], v[2]), std::max(v[1], v[3])};
 }
@@ -49,20 +50,24 @@ Status nms_ref(const Call& call) {
   };
   double most = number(2, 0), iou = number(3, 0), least = number(4, -HUGE_VAL);
   int64_t n_boxes = boxes[1];
+  const bool by_centre = call.node().attr_int("center_point_box") != 0;
   std::vector<int64_t> out;
   for (int64_t list = 0; list < scores[0] * scores[1]; ++list) {
     TN_CHECK(call.cancel().check());
-    std::vector<std::pair<double, int64_t>> order;  // highest first, then by place
+    // A heap with the highest on top, then by place: few of them are looked at.
+    std::vector<std::pair<double, int64_t>> order;
     for (int64_t i = 0; i < n_boxes; ++i) {
       double score = load_number(call.data<char>(1), call.dtype(1), list * n_boxes + i);
       if (score > least) order.emplace_back(-score, i);
     }
-    std::sort(order.begin(), order.end());
+    std::ranges::make_heap(order, std::greater());
     int64_t image = list / scores[1];
     std::vector<Box> kept;
-    for (auto [score, i] : order) {
-      if (static_cast<double>(kept.size()) >= most) break;
-      Box box = box_at(call, image * n_boxes + i);
+    while (!order.empty() && static_cast<double>(kept.size()) < most) {
+      std::ranges::pop_heap(order, std::greater());
+      const int64_t i = order.back().second;
+      order.pop_back();
+      Box box = box_at(call, image * n_boxes + i, by_centre);
       if (std::any_of(kept.begin(), kept.end(),
                       [&](const Box& other) { return overlap(box, other) > iou; }))
         continue;
