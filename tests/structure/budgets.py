@@ -21,7 +21,7 @@ ROOMS = {
         54775,
     ),
     "host types": (("host/types",), 550, 4400),
-    "host threads": (("host/threads",), 1445, 8075),
+    "host threads": (("host/threads",), 1445, 8096),
     "host memory": (("host/memory",), 438, 2741),
     "host languages": (("host/languages",), 2450, 21800),
     "host schemas": (("host/schemas",), 553, 4967),
