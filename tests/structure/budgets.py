@@ -32,7 +32,7 @@ ROOMS = {
     "host text": (("host/text",), 900, 7500),
     "host report": (("host/report",), 120, 1000),
     "host capi": (("host/capi",), 700, 5100),
-    "sdk": (("sdk",), 5804, 41784),
+    "sdk": (("sdk",), 5819, 41784),
     "sdk backend kit": (("sdk/include/tenon/sdk/backend",), 1885, 15050),
 }
 IN_A_ROOM = {folder for folders, *_ in ROOMS.values() for folder in folders}
