@@ -124,6 +124,8 @@ Status run_form(tn_plan* plan,
                 nlohmann::json* profile,
                 const Step** at) {
   Span span(plan->trace(), "run", plan->label);
+  std::unique_lock turn(plan->kept->turn, std::defer_lock);
+  if (!plan->states.empty() || plan->kept->is_common) turn.lock();
   plan->kept->begin_run(compiled);
   if (!plan->states.empty()) TN_CHECK(move_states(plan, compiled));
   return run_compiled(compiled, in, outputs, cancel, profile, at);

@@ -46,7 +46,7 @@ struct State {
 };
 
 // What a plan keeps from run to run, in common with those that are compiled beside it: these have
-// its options and backends, and run one at a time.
+// its options and backends.
 struct States {
   explicit States(const std::vector<std::unique_ptr<BackendUse>>& users);
   ~States();
@@ -61,6 +61,7 @@ struct States {
 
   std::vector<BackendUse> backends;
   std::atomic<bool> is_common = false;
+  std::recursive_mutex turn;      // of runs with states, and of what reads and writes these
   std::mutex mutex;               // of what follows, but for the states themselves
   std::vector<void*> by_backend;  // or NULL
   std::map<std::string, State, std::less<>> by_name;

@@ -28,7 +28,7 @@ ROOMS = {
     "host files": (("host/files",), 480, 3500),
     "host crashes": (("host/crashes",), 490, 3100),
     "host backends": (("host/backends",), 430, 3400),
-    "host runtime": (("host/plan",), 2735, 21900),
+    "host runtime": (("host/plan",), 2755, 22099),
     "host text": (("host/text",), 900, 7500),
     "host report": (("host/report",), 120, 1000),
     "host capi": (("host/capi",), 700, 5100),
