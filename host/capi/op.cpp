@@ -90,7 +90,7 @@ Status run_op(tn_ctx* ctx,
     TN_TRY(edit, begin_edit(graph.get()));
     TN_CHECK(build(*edit, op, asked));
   }
-  TN_TRY(plan, make_plan(ctx, graph.get(), nullptr, 0, ""));
+  TN_TRY(plan, make_plan(ctx, graph.get(), {}, ""));
   std::vector<const DLTensor*> present;
   for (uint64_t i = 0; i < asked.n_in; ++i)
     if (asked.in[i]) present.push_back(asked.in[i]);

@@ -155,8 +155,12 @@ Result<PluginText> parse_description(std::string_view section) {
     c.plugin = plugin.id;
   }
   // The linker's order of records follows the order of compilation: lists and messages must not.
-  std::ranges::sort(plugin.components, {},
-                    [](const ComponentText& c) { return std::tie(c.role, c.id); });
+  auto named = [](const ComponentText& c) { return std::tie(c.role, c.id); };
+  std::ranges::sort(plugin.components, {}, named);
+  auto twice = std::ranges::adjacent_find(plugin.components, {}, named);
+  if (twice != plugin.components.end())
+    return bad(cat("the description has two components ", twice->id, " of role ", twice->role,
+                   ": expected ids to be unique in a role"));
   return plugin;
 }
 

@@ -53,16 +53,26 @@ Any adapted(Any value, std::string_view word) {
   return value;
 }
 
+Status check_names(const Json& item, const AttrSpec& spec, const std::vector<AttrSpec>& before) {
+  constexpr std::string_view kMembers[] = {"name", "type", "default", "help"};
+  for (const auto& [member, value] : item.items())
+    if (std::ranges::find(kMembers, member) == std::end(kMembers))
+      return invalid(cat("attributes: unknown member ", member, did_you_mean(member, kMembers)));
+  if (!spec.name.empty() && !std::ranges::count(before, spec.name, &AttrSpec::name)) return {};
+  return invalid(cat("attributes: expected each name once, got '", spec.name, "'"));
+}
+
 Result<std::vector<AttrSpec>> read_attributes(std::string_view text) {
   std::vector<AttrSpec> specs;
   if (text.empty()) return specs;
   TN_TRY(json, parse_json(text, "attributes"));
   if (!json.is_array()) return invalid("attributes: expected a JSON array of objects");
   for (const Json& item : json) {
-    bool named = item.is_object() && item.contains("name") && item["name"].is_string() &&
-                 item.contains("type") && item["type"].is_string();
-    if (!named) return invalid("attributes: expected objects with the texts name and type");
+    auto has_text = [&](const char* key) { return item.contains(key) && item[key].is_string(); };
+    if (!item.is_object() || !has_text("name") || !has_text("type"))
+      return invalid("attributes: expected objects with the texts name and type");
     AttrSpec spec{item["name"], item["type"], nullptr};
+    TN_CHECK(check_names(item, spec, specs));
     if (tag_of(spec.type) == TN_ANY_NONE)
       return invalid(cat("attribute ", spec.name, ": unknown type ", spec.type));
     if (item.contains("default") && !item["default"].is_null()) {
@@ -251,7 +261,7 @@ Result<std::unique_ptr<OpRow>> read_row(const tn_op& op, tn_ctx* owner, void* se
     if (row->op.*column) row->op.*column = Named<column>::call;
   });
   row->owner = owner;
-  if (row->op.type.len == 0) return invalid("operator row: expected a type, got an empty one");
+  if (view(row->op.type).empty()) return invalid("operator row: expected a type, got an empty one");
   std::string what = cat("operator ", row->text(), ": ");
   if (row->op.axes.len > 0) {
     Parsed<Axes> axes = Axes::parse(view(row->op.axes));

@@ -97,17 +97,14 @@ void restore(tn_plan& plan, const Revision& revision) {
 }
 
 // The specialization that replaces one that failed; NULL when the failure is final.
-std::shared_ptr<Compiled> specialization_instead_of(tn_plan* plan,
-                                                    const std::shared_ptr<Compiled>& failed,
-                                                    const Step* at,
-                                                    const Status& why,
-                                                    Inputs in) {
+CompiledRef specialization_instead_of(
+    tn_plan* plan, const CompiledRef& failed, const Step* at, const Status& why, Inputs in) {
   std::unique_lock lock(plan->mutex);
   const Revision revision = revise(*plan, *failed, at, why);
   if (!revision.is_new) return nullptr;
   std::erase(plan->cache, failed);
   lock.unlock();
-  Result<std::shared_ptr<Compiled>> other = specialization_for(plan, in);
+  Result<CompiledRef> other = specialization_for(plan, in);
   if (other.ok()) return *other;
   lock.lock();
   restore(*plan, revision);
@@ -121,6 +118,8 @@ Status run_specialization(tn_plan* plan,
                           const RunRequest& request,
                           const Step** at) {
   Span span(plan->trace(), "run", plan->label);
+  std::unique_lock turn(plan->kept->turn, std::defer_lock);
+  if (!plan->states.empty() || plan->kept->is_common) turn.lock();
   plan->kept->begin_run(compiled);
   if (!plan->states.empty()) TN_CHECK(move_states(plan, compiled));
   return run_compiled(compiled, request, at);
@@ -174,9 +173,7 @@ bool lose(const tn_plan& plan,
   return true;
 }
 
-Status run_or_recompile(tn_plan* plan,
-                        std::shared_ptr<Compiled> compiled,
-                        const RunRequest& request) {
+Status run_or_recompile(tn_plan* plan, CompiledRef compiled, const RunRequest& request) {
   AskedOnce asked(request.outputs);
   const RunRequest asks{request.in, &asked.outputs, request.cancel, request.profile};
   nlohmann::json* profile = request.profile;

@@ -25,8 +25,6 @@ bool lose(const tn_plan& plan,
 
 // Runs a specialization. After a failure that disproves one of its assumptions, compiles and runs
 // another one, which replaces the first in the plan's cache.
-Status run_or_recompile(tn_plan* plan,
-                        std::shared_ptr<Compiled> compiled,
-                        const RunRequest& request);
+Status run_or_recompile(tn_plan* plan, CompiledRef compiled, const RunRequest& request);
 
 }  // namespace tenon::host

@@ -163,7 +163,7 @@ class Builder {
     for (const NamedAny& attr : node.attrs) {
       const tn_graph* body = graph_in(attr.value->get());
       if (!body) continue;
-      TN_TRY(plan, make_plan(plan_->ctx, body, nullptr, 0, plan_->options_text));
+      TN_TRY(plan, make_plan(plan_->ctx, body, {}, plan_->options_text));
       step.bodies.emplace_back(attr.name, plan);
     }
     for (tn_value_id value : node.inputs)
@@ -229,10 +229,7 @@ class Builder {
 };
 
 // *again: it failed after a backend had discarded constants, which the next ones have not seen.
-Result<std::shared_ptr<Compiled>> compile_once(tn_plan* plan,
-                                               Inputs in,
-                                               bool spares_constants,
-                                               bool* again) {
+Result<CompiledRef> compile_once(tn_plan* plan, Inputs in, bool spares_constants, bool* again) {
   auto compiled = std::make_shared<Compiled>();
   compiled->plan = plan;
   {
@@ -252,7 +249,7 @@ Result<std::shared_ptr<Compiled>> compile_once(tn_plan* plan,
 
 }  // namespace
 
-Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan, Inputs in) {
+Result<CompiledRef> compile_for(tn_plan* plan, Inputs in) {
   bool again = false;
   auto made = compile_once(plan, in, true, &again);
   if (!again) return made;

@@ -3,6 +3,7 @@
 // hand, and describing a plan.
 #include <algorithm>
 #include <mutex>
+#include <span>
 
 #include <nlohmann/json.hpp>
 
@@ -22,27 +23,26 @@ namespace {
 
 using nlohmann::json;
 
-// Forms that are kept. On the CPU they share the memory of runs; on a device each has its own.
+// Specializations that are kept. On the CPU they share the memory of runs; on a device each has its
+// own.
 constexpr size_t kMostSpecializations = 64, kMostOnDevices = 8;
 
-Status add_taps(tn_plan* plan, const tn_value_id* taps, uint64_t n_taps) {
-  if (!n_taps) return {};
-  for (uint64_t i = 0; i < n_taps; ++i)
+Status add_taps(tn_plan* plan, std::span<const tn_value_id> taps) {
+  if (taps.empty()) return {};
+  for (size_t i = 0; i < taps.size(); ++i)
     if (is_state(plan->graph.get(), taps[i], 1))
       return invalid(cat("tap ", i, ": ", view(g().value_name(plan->graph.get(), taps[i])),
                          " becomes a state, which stays with the plan: tap an Identity of it"));
-  tn_edit* edit = nullptr;
-  TN_CHECK(Status(edit_service()->begin(plan->graph.get(), &edit)));
-  Status status;
+  TN_TRY(edit, begin_edit(plan->graph.get()));
   uint64_t number = 0;  // of a name that no output has
-  for (uint64_t i = 0; i < n_taps && status.ok(); ++i) {
+  for (tn_value_id tap : taps) {
+    Status added;
     do
-      status = Status(edit_service()->add_output(edit, str(cat("tap", number++)), taps[i]));
-    while (status.code() == TN_ALREADY_EXISTS);
+      added = edit->add_output(cat("tap", number++), tap);
+    while (added.code() == TN_ALREADY_EXISTS);
+    TN_CHECK(std::move(added));
   }
-  if (status.ok()) return Status(edit_service()->commit(edit));
-  edit_service()->rollback(edit);
-  return status;
+  return edit->commit();
 }
 
 // Right number, dense, on the CPU or a device of the plan: what a run takes as it is.
@@ -72,7 +72,7 @@ tn_status* compile(tn_ctx* ctx,
                    uint64_t n_taps,
                    tn_str options,
                    tn_plan** out) {
-  return guarded_out(out, [&] { return make_plan(ctx, graph, taps, n_taps, view(options)); });
+  return guarded_out(out, [&] { return make_plan(ctx, graph, {taps, n_taps}, view(options)); });
 }
 
 Ref<tn_plan> new_plan(tn_ctx* ctx, const tn_graph* graph) {
@@ -142,7 +142,7 @@ tn_status* describe(tn_plan* plan, const tn_sink* sink) {
     }
     for (const Fallback& f : fallbacks_of(plan))
       out["fallback_nodes"].push_back({{"node", f.node}, {"op", f.op}, {"why", f.why}});
-    if (std::shared_ptr<Compiled> compiled = last_used(plan)) {
+    if (CompiledRef compiled = last_used(plan)) {
       for (const Step& step : compiled->steps) {
         if (step.kind != StepKind::kCopy) out["partitions"].push_back(partition_json(plan, step));
       }
@@ -186,13 +186,12 @@ tn_status* profile(tn_plan* plan, const DLTensor* const* in, uint64_t n_in, cons
 
 Result<Ref<tn_plan>> make_plan(tn_ctx* ctx,
                                const tn_graph* graph,
-                               const tn_value_id* taps,
-                               uint64_t n_taps,
+                               std::span<const tn_value_id> taps,
                                std::string_view options_text) {
   TN_TRY(options, read_options(options_text));
   Ref<tn_plan> plan = new_plan(ctx, graph);
   plan->options_text = options_text;
-  TN_CHECK(add_taps(plan.get(), taps, n_taps));
+  TN_CHECK(add_taps(plan.get(), taps));
   TN_TRY(backends, open_backends(ctx, options));
   plan->backends = std::move(backends);
   const bool on_devices =

@@ -21,7 +21,7 @@ std::string why_no_row(const Assignment& all, tn_node_id id) {
 
 // Unclaimed control-flow nodes are the host's; for other nodes that is an error.
 Status assign_unclaimed(Assignment& all,
-                        const std::vector<std::unique_ptr<BackendUse>>& backends,
+                        const BackendUses& backends,
                         std::vector<Fallback>* fallbacks) {
   for (size_t i = 0; i < all.nodes.size(); ++i) {
     tn_node_id node = all.nodes[i];
@@ -120,7 +120,7 @@ Result<std::vector<size_t>> depths(const Assignment& all) {
 }  // namespace
 
 Result<std::vector<Partition>> partition(tn_graph* graph,
-                                         const std::vector<std::unique_ptr<BackendUse>>& backends,
+                                         const BackendUses& backends,
                                          const Lost& lost,
                                          std::vector<Fallback>* fallbacks) {
   TN_TRY(all, assign(*graph, backends, lost));

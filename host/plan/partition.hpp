@@ -26,7 +26,7 @@ struct Partition {
 };
 
 Result<std::vector<Partition>> partition(tn_graph* graph,
-                                         const std::vector<std::unique_ptr<BackendUse>>& backends,
+                                         const BackendUses& backends,
                                          const Lost& lost,
                                          std::vector<Fallback>* fallbacks);
 
@@ -50,8 +50,8 @@ Result<std::vector<CompiledPartition>> compile_partitions(tn_plan* plan,
 bool has_discarded_constants(const tn_graph& graph);
 
 // The specialization for these inputs, which is compiled now where there is none.
-Result<std::shared_ptr<Compiled>> specialization_for(tn_plan* plan, Inputs in);
-std::shared_ptr<Compiled> last_used(tn_plan* plan);  // or null
+Result<CompiledRef> specialization_for(tn_plan* plan, Inputs in);
+CompiledRef last_used(tn_plan* plan);  // or null
 // Of the shapes last run, with those of the bodies that ran.
 std::vector<Fallback> fallbacks_of(tn_plan* plan);
 

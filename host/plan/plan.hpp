@@ -35,6 +35,7 @@ inline constexpr int kCpuSpace = -1;  // memory spaces are kCpuSpace or the inde
 inline constexpr int kNoSpace = -2;   // of a state that no run has met
 
 struct Compiled;
+using CompiledRef = std::shared_ptr<Compiled>;
 
 // Its keeper is a backend, or the CPU: then two buffers are swapped after each run. Before the
 // first run `now` may hold what was set.
@@ -47,9 +48,9 @@ struct State {
 };
 
 // What a plan keeps from run to run, in common with those that are compiled beside it: these have
-// its options and backends, and run one at a time.
+// its options and backends.
 struct States {
-  explicit States(const std::vector<std::unique_ptr<BackendUse>>& users);
+  explicit States(const BackendUses& users);
   ~States();
   States(const States&) = delete;
   // Those of these names, made where there are none; all or, where one is of another type or shape,
@@ -62,6 +63,7 @@ struct States {
 
   std::vector<BackendUse> backends;
   std::atomic<bool> is_common = false;
+  std::recursive_mutex turn;      // of runs with states, and of what reads and writes these
   std::mutex mutex;               // of what follows, but for the states themselves
   std::vector<void*> by_backend;  // or NULL
   std::map<std::string, State, std::less<>> by_name;
@@ -207,13 +209,12 @@ struct RunRequest {
 };
 
 // Takes the plan's lock for a moment only.
-Result<std::shared_ptr<Compiled>> compile_for(tn_plan* plan, Inputs in);
+Result<CompiledRef> compile_for(tn_plan* plan, Inputs in);
 // *at: the step that failed, or NULL.
 Status run_compiled(Compiled& compiled, const RunRequest& request, const Step** at);
 Result<Ref<tn_plan>> make_plan(tn_ctx* ctx,
                                const tn_graph* graph,
-                               const tn_value_id* taps,
-                               uint64_t n_taps,
+                               std::span<const tn_value_id> taps,
                                std::string_view options);
 Status run_plan(tn_plan* plan, const RunRequest& request);
 const tn_host_eval* eval_service();
@@ -245,7 +246,7 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
   // runs of known shapes never wait.
   std::mutex mutex;
   tenon::host::Assumptions assumptions;
-  std::vector<std::shared_ptr<tenon::host::Compiled>> cache;  // most recently used first
+  std::vector<tenon::host::CompiledRef> cache;  // most recently used first
   std::vector<tenon::host::Shapes> compiling;
   std::condition_variable compiled;           // `compiling` has become shorter
   std::shared_ptr<tenon::host::States> kept;  // in common with plans beside this one

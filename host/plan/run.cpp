@@ -128,7 +128,7 @@ class Run {
     if (!is_inferred(slot, proto))
       return not_inferred(slot, proto, maker_of(c_.graph.get(), slot.name));
     if (slot.output >= 0) {
-      TN_CHECK(ask_user(slot, proto, &rc_.tensors[index]));
+      TN_CHECK(ask_user(index, proto));
     } else if (!slot.is_static) {
       TN_CHECK(give_dynamic(index, proto));
     }
@@ -136,7 +136,8 @@ class Run {
     return {};
   }
 
-  Status ask_user(const Slot& slot, const DLTensor& proto, DLTensor* out) const {
+  Status ask_user(int index, const DLTensor& proto) {
+    const Slot& slot = c_.slots[index];
     DLTensor asked = proto, given{};
     asked.device = device_of(slot.space);
     Status got(request_.outputs->get(request_.outputs->ctx, static_cast<uint64_t>(slot.output),
@@ -147,8 +148,24 @@ class Run {
       return {code, cat(maker_of(c_.graph.get(), slot.name), "output ", slot.name), "host",
               std::move(got)};
     }
-    *out = given;
+    keep_given(index, given);
     return {};
+  }
+
+  // The shape of what the caller gave may be proto's, which goes before the memory does.
+  void keep_given(int index, const DLTensor& given) {
+    const bool dense = is_dense(given);
+    std::vector<int64_t>& own = rc_.dynamic_dims[index];
+    if (!dense) {
+      own.assign(given.shape, given.shape + given.ndim);
+      own.insert(own.end(), given.strides, given.strides + given.ndim);
+    } else if (!c_.slots[index].is_static) {
+      own = dense_layout(dims_of(given));
+    }
+    int64_t* dims = dense && c_.slots[index].is_static ? c_.slots[index].dims.data() : own.data();
+    DLTensor& tensor = rc_.tensors[index] = given;
+    tensor.shape = dims;
+    tensor.strides = dims + given.ndim;
   }
 
   Status give_dynamic(int index, const DLTensor& proto) {

@@ -40,7 +40,7 @@ std::string text_of(const Shapes& shapes) {
 }
 
 // Under the plan's lock.
-std::shared_ptr<Compiled> kept_specialization(tn_plan* plan, Inputs in) {
+CompiledRef kept_specialization(tn_plan* plan, Inputs in) {
   auto& cache = plan->cache;
   for (size_t i = 0; i < cache.size(); ++i) {
     if (!fits(cache[i]->key, in)) continue;
@@ -71,22 +71,22 @@ class Turn {
 
 }  // namespace
 
-Result<std::shared_ptr<Compiled>> specialization_for(tn_plan* plan, Inputs in) {
+Result<CompiledRef> specialization_for(tn_plan* plan, Inputs in) {
   std::unique_lock lock(plan->mutex);
-  if (std::shared_ptr<Compiled> kept = kept_specialization(plan, in)) return kept;
+  if (CompiledRef kept = kept_specialization(plan, in)) return kept;
   const Shapes shapes = shapes_of(in);
   while (std::ranges::count(plan->compiling, shapes)) {
     plan->compiled.wait(lock);
-    if (std::shared_ptr<Compiled> kept = kept_specialization(plan, in)) return kept;
+    if (CompiledRef kept = kept_specialization(plan, in)) return kept;
   }
   Turn turn(plan, shapes);
   lock.unlock();
   Span span(plan->trace(), "compile", text_of(shapes));
   TN_TRY(made, compile_for(plan, in));
-  std::shared_ptr<Compiled> dropped;  // freed without the lock
+  CompiledRef dropped;  // freed without the lock
   std::lock_guard again(plan->mutex);
   // One specialization serves lists of all lengths; another thread may have compiled it meanwhile.
-  if (std::shared_ptr<Compiled> kept = kept_specialization(plan, in)) return kept;
+  if (CompiledRef kept = kept_specialization(plan, in)) return kept;
   if (plan->cache.size() >= plan->cache_limit) {
     dropped = std::move(plan->cache.back());
     plan->cache.pop_back();
@@ -95,14 +95,14 @@ Result<std::shared_ptr<Compiled>> specialization_for(tn_plan* plan, Inputs in) {
   return made;
 }
 
-std::shared_ptr<Compiled> last_used(tn_plan* plan) {
+CompiledRef last_used(tn_plan* plan) {
   std::lock_guard lock(plan->mutex);
   return plan->cache.empty() ? nullptr : plan->cache[0];
 }
 
 std::vector<Fallback> fallbacks_of(tn_plan* plan) {
   std::vector<Fallback> out;
-  std::shared_ptr<Compiled> compiled = last_used(plan);
+  CompiledRef compiled = last_used(plan);
   if (!compiled) return out;
   out = compiled->fallbacks;
   for (const Step& step : compiled->steps) {

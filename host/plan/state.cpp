@@ -55,7 +55,7 @@ Status check_tensor(const State& state, const DLTensor& given) {
 
 }  // namespace
 
-States::States(const std::vector<std::unique_ptr<BackendUse>>& users) : by_backend(users.size()) {
+States::States(const BackendUses& users) : by_backend(users.size()) {
   for (const std::unique_ptr<BackendUse>& user : users)
     backends.push_back(*user);
 }
@@ -155,6 +155,7 @@ Status move_states(tn_plan* plan, const Compiled& compiled) {
 
 tn_status* state_set(tn_plan* plan, tn_str name, const DLTensor* value) {
   return guarded([&]() -> Status {
+    std::lock_guard turn(plan->kept->turn);
     TN_TRY(state, find_state(plan, name));
     TN_CHECK(check_tensor(*state, *value));
     if (state->keeper >= 0) {
@@ -172,6 +173,7 @@ tn_status* state_set(tn_plan* plan, tn_str name, const DLTensor* value) {
 
 tn_status* state_get(tn_plan* plan, tn_str name, DLTensor* out) {
   return guarded([&]() -> Status {
+    std::lock_guard turn(plan->kept->turn);
     TN_TRY(state, find_state(plan, name));
     TN_TRY(value, kept_value(plan, *state));
     TN_CHECK(check_tensor(*state, *out));

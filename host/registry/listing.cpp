@@ -64,6 +64,11 @@ std::vector<std::string> Registry::remarks(const Candidate& c) const {
   for (const ComponentText& t : c.text.components) {
     if (std::string why = why_no_role(t.role); !why.empty())
       out.push_back(cat("component ", t.id, ": ", why));
+    const tn_component* rows =
+        c.plugin && t.role == kOperatorsRole ? c.plugin->find(t.role, t.id) : nullptr;
+    if (rows && !allows(*rows))
+      out.push_back(cat("component ", t.id,
+                        ": its operators are drafts and may change: enable drafts to use them"));
     bool is_behind = false;  // `c` in the order of preference
     for (const Candidate& other : candidates_) {
       is_behind = is_behind || &other == &c;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry/loader.hpp"
 
+#include <cfenv>
 #include <cstddef>
 
 #include <dlfcn.h>
@@ -28,6 +29,19 @@ constexpr uint32_t kSanitizers = TN_SAN_NONE
 constexpr size_t kLeastPlugin = offsetof(tn_plugin, get_interface) + sizeof(void*);
 constexpr size_t kLeastComponent = offsetof(tn_component, options_schema) + sizeof(tn_str);
 constexpr uint64_t kMostComponents = 4096;
+
+// A library that was linked with -ffast-math makes the thread that loads it flush denormals: what
+// the caller computes afterwards must not depend on that.
+class KeptFloatMode {
+ public:
+  KeptFloatMode() { std::fegetenv(&mode_); }
+  ~KeptFloatMode() { std::fesetenv(&mode_); }
+  KeptFloatMode(const KeptFloatMode&) = delete;
+  KeptFloatMode& operator=(const KeptFloatMode&) = delete;
+
+ private:
+  std::fenv_t mode_;
+};
 
 Status refused(std::string_view why) {
   return {TN_FAILED_PRECONDITION, why};
@@ -167,6 +181,7 @@ Plugin::~Plugin() {
 }
 
 Status load_plugin(Plugin& plugin, const PluginText& said) {
+  KeptFloatMode kept;
   TN_TRY(entry, open_library(plugin.file));
   TN_CHECK(shake_hands(entry, said, plugin));
   if (plugin.table.init) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "graph/op_table.hpp"
+#include "schemas/option_schema.hpp"
 #include "services/log.hpp"
 #include "services/trace.hpp"
 
@@ -121,7 +122,7 @@ Status Registry::load(Candidate& c) {
   rooms().crashes.forget(c.crashes);  // it did not crash this time
   c.loading = false;
   for (size_t i = 0; failed.ok() && i < c.plugin->components.size(); ++i)
-    if (view(c.plugin->components[i].role) == kOperatorsRole)
+    if (view(c.plugin->components[i].role) == kOperatorsRole && allows(c.plugin->components[i]))
       failed = add_rows(c, c.plugin->components[i]);
   if (failed.ok()) {
     for (const std::string& remark : remarks(c))
@@ -148,8 +149,12 @@ Status Registry::add_rows(Candidate& c, const tn_component& component) {
   const tn_plugin& plugin = c.plugin->table;
   std::string id(view(component.id));
   void* self = nullptr;
-  Status failed(plugin.create(c.plugin->state, component.role, component.id, nullptr, &self));
-  if (!failed.ok())
+  auto made = [&]() -> Status {
+    TN_TRY(defaults, validate_options(session_->own, view(component.options_schema), nullptr, id));
+    return Status(
+        plugin.create(c.plugin->state, component.role, component.id, defaults.get(), &self));
+  };
+  if (Status failed = made(); !failed.ok())
     return {TN_FAILED_PRECONDITION, "its rows cannot be had", id, std::move(failed)};
   c.row_selves.push_back(self);
   const void* table = plugin.get_interface(self, component.role);
@@ -198,7 +203,7 @@ Result<Registry::Found> Registry::find(std::string_view role, std::string_view i
     if (!usable(c) || !c.text.find(role, id)) continue;
     TN_CHECK(load(c));
     const tn_component* component = c.plugin->find(role, id);
-    if ((component->flags & TN_COMP_DRAFT) && !config_.drafts)
+    if (!allows(*component))
       return Status{TN_FAILED_PRECONDITION,
                     cat("component ", id, " of role ", role,
                         " is a draft and may change: enable drafts to use it")};

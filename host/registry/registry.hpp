@@ -71,8 +71,12 @@ class Registry {
     return c.folder == kNoFolder ? "path" : folders_[c.folder].source;
   }
 
+  bool allows(const tn_component& component) const {
+    return config_.drafts || (component.flags & TN_COMP_DRAFT) == 0;
+  }
   static std::string why_not(const Candidate& c);
-  // Of its components: which have a role that is not there, or one of another plugin's id.
+  // Of its components: which have a role that is not there, rows that are drafts, or another
+  // plugin's id.
   std::vector<std::string> remarks(const Candidate& c) const;
 
   void scan();

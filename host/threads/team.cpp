@@ -124,6 +124,7 @@ void end() {
     --mine.inlined;
     return;
   }
+  if (here.crew == nullptr) return;  // nothing was begun
   here.crew->close(here.id);
   here = {};
   if (mine.runs == 0) give_back();
@@ -160,13 +161,17 @@ uint64_t enter(int threads) {
 }
 
 void leave(uint64_t token) {
+  if (mine.runs == 0) return;  // nothing was entered
   mine.max_threads = static_cast<int>(token >> 1);
   mine.ids_meet = (token & 1) != 0;
-  if (--mine.runs == 0) give_back();
+  if (--mine.runs > 0) return;
+  mine.max_threads = 0;  // also where tokens came back in another order
+  mine.ids_meet = true;
+  give_back();
 }
 
 void set_ids_meet(bool ids_meet) {
-  mine.ids_meet = ids_meet;
+  if (mine.runs > 0) mine.ids_meet = ids_meet;
 }
 
 bool has_all_threads() {

@@ -84,3 +84,46 @@ def test_a_missing_model_is_a_status_that_names_the_file(tenon, session):
     assert graph[0] == tenon.ffi.NULL
     assert "no/such.onnx" in tenon.text(tenon.c.tenon_status_message(status))
     tenon.c.tenon_status_release(status)
+
+
+TWO_STEPS = """graph {
+  input %x: f32[64, 64]
+  %p: f32[64, 64] = MatMul(%x, %x) @product
+  %y: f32[64, 64] = Tanh(%p) @tanh
+  output y = %y
+}
+"""
+
+
+def test_a_result_may_be_given_with_the_shape_that_was_asked_for(tenon, session):
+    ffi, n = tenon.ffi, 64
+    values, result = ffi.new("float[]", [1] * n * n), ffi.new("float[]", n * n)
+    shape, graph, plan = ffi.new("int64_t[]", [n, n]), ffi.new("tn_graph**"), ffi.new("tn_plan**")
+
+    @ffi.callback("tn_status*(void*, uint64_t, const DLTensor*, DLTensor*)")
+    def get(_ctx, _i, proto, out):
+        out[0] = proto[0]
+        out.data = result
+        return ffi.NULL
+
+    host = tenon.c.tenon_host(session)
+
+    def service(name: str):
+        return ffi.cast(
+            f"tn_host_{name}*", host.get_interface(host, tenon.str(f"tenon.host.{name}/1"))
+        )
+
+    graphs, evaluation = service("graph"), service("eval")
+    assert graphs.parse(host.ctx, tenon.str(TWO_STEPS), graph) == ffi.NULL
+    options = tenon.str('{"backend": "reference"}')
+    assert tenon.c.tenon_compile(session, graph[0], options, plan) == ffi.NULL
+    x = {"data": values, "ndim": 2, "dtype": (tenon.c.kDLFloat, 32, 1), "shape": shape}
+    x = ffi.new("DLTensor*", x | {"device": (tenon.c.kDLCPU, 0)})
+    outputs = ffi.new("tn_outputs*", {"get": get})
+
+    status = tenon.c.tenon_run(plan[0], ffi.new("DLTensor*[]", [x]), 1, outputs, ffi.NULL)
+
+    evaluation.release(plan[0])
+    graphs.release(graph[0])
+    assert status == ffi.NULL
+    assert set(result) == {1.0}

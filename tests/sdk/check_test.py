@@ -6,11 +6,13 @@
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from faults import FAULTS, FOLLOWS, OUTSIDE
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ["TENON_BUILD"])
@@ -20,163 +22,6 @@ PLUGINS = os.environ["TENON_PLUGINS"]
 ABI = json.loads((BUILD / "share/tenon/tenon.json").read_text())
 ROLES = ["SCHEDULE", "CALLBACK", "IMPORTANCE", "OBSERVER", "PASS", "READER", "OPS"]
 ROLES += ["DATASET", "METRIC", "INITIALIZER", "LOSS", "OPTIMIZER", "LAYER", "KERNEL", "COLLECTIVE"]
-FAULTS = [
-    # role, fault, the check that finds it, words of the reason
-    ("SCHEDULE", "EXPORT", "library", "another_symbol"),
-    ("SCHEDULE", "LINKS", "library", "tenon_plugin_load"),
-    ("SCHEDULE", "UNDESCRIBED", "library", "no section .tenon.plugin"),
-    ("SCHEDULE", "NAMELESS", "library", "expected its description to name a component"),
-    ("SCHEDULE", "INIT", "load", "it does not want to"),
-    ("SCHEDULE", "CRASH", "create", "crashed"),
-    ("SCHEDULE", "EXIT", "create", "code 5"),
-    ("SCHEDULE", "LEAVES", "create", "code 0"),
-    ("SCHEDULE", "FOLDER", "surroundings", "expected the folder to stay"),
-    ("SCHEDULE", "ENVIRONMENT", "surroundings", "the environment"),
-    ("SCHEDULE", "SIGNAL", "surroundings", "the handler of signal"),
-    ("SCHEDULE", "CLOSE", "surroundings", "file 0"),
-    ("SCHEDULE", "THREAD", "surroundings", "threads"),
-    ("SCHEDULE", "PRINT", "quiet", "6 bytes"),
-    ("SCHEDULE", "HANG", "create", "not done after 8 s"),
-    ("SCHEDULE", "HOLDS", "recreate", "expected nothing to be held"),
-    ("SCHEDULE", "INTERFACE", "interfaces", "does not exist"),
-    ("SCHEDULE", "TABLE", "create", "no table for its own role"),
-    ("SCHEDULE", "DESCRIPTION", "options", "expected a description"),
-    ("SCHEDULE", "INFINITE", "finite", "expected a finite number"),
-    ("SCHEDULE", "STATE", "pure", "same bits"),
-    ("SCHEDULE", "STATE", "threads", "four threads"),
-    ("SCHEDULE", "ROLE", "role", "tenon.schedule/1 is the one it has"),
-    ("CALLBACK", "DEAF", "notified of something", "both are NULL"),
-    ("CALLBACK", "NAN", "steps", "crashed"),
-    ("CALLBACK", "SILENT", "epochs", "expected a message"),
-    ("IMPORTANCE", "NEEDS", "needs", "TN_IMPORTANCE_"),
-    ("IMPORTANCE", "NAN", "scores", "channel 1"),
-    ("IMPORTANCE", "BEHIND", "scores", "behind the last channel"),
-    ("IMPORTANCE", "WRITES", "leaves its input alone", "written to"),
-    ("IMPORTANCE", "WRITES", "buffers", "crashed"),
-    ("IMPORTANCE", "READS", "buffers", "crashed"),
-    ("IMPORTANCE", "RANDOM", "repeatable", "the same scores"),
-    ("IMPORTANCE", "KINDS", "unknown kinds", "an unknown kind"),
-    ("OBSERVER", "NOTHING", "nothing seen", "expected a failure"),
-    ("OBSERVER", "COUNTS", "counts", ""),
-    ("OBSERVER", "POINT", "counts", "a tenth of it"),
-    ("OBSERVER", "OPTIONS", "bits and symmetric", "bits"),
-    ("OBSERVER", "HALVES", "float types", "float16"),
-    ("OBSERVER", "JOIN", "merge", "expected 500 numbers"),
-    ("OBSERVER", "MERGE", "hostile state", "expected a failure"),
-    ("OBSERVER", "WRITES", "buffers", "crashed"),
-    ("OBSERVER", "READS", "buffers", "crashed"),
-    ("PASS", "TWICE", "graphs", "the same result"),
-    ("PASS", "REPORT", "graphs", "expected a report in JSON"),
-    ("PASS", "OPEN", "graphs", "it left an edit of the graph open"),
-    ("PASS", "CANCEL", "cancel", "expected CANCELLED"),
-    ("READER", "PROBE", "probe", "got 50"),
-    ("READER", "READS", "probe", "crashed"),
-    ("READER", "READ", "random bytes", "crashed"),
-    ("OPS", "SAMPLE", "com.example:Twice sample", "expected a sample column"),
-    ("OPS", "KERNEL", "com.example:Twice backends", "on onednn"),
-    ("OPS", "INPUT", "com.example:Twice buffers", "crashed"),
-    ("OPS", "BEYOND", "com.example:Twice buffers", "behind result 0"),
-    ("OPS", "BEFORE", "com.example:Twice buffers", "before result 0"),
-    ("OPS", "READS", "com.example:Twice buffers", "crashed"),
-    ("OPS", "LEAK", "com.example:Twice leaks", "expected nothing to be held"),
-    ("OPS", "QUIT", "com.example:Twice buffers", "code 0"),
-    ("OPS", "OLDER", "com.example:Twice 1 buffers", "crashed"),
-    ("OPS", "QUANT", "load", "got 'same_scales'"),
-    ("OPS", "CAST", "load", "got 'lower'"),
-    ("OPS", "RECOMPUTE", "load", "got 'free'"),
-    ("OPS", "COST", "com.example:Twice cost", "expected a finite number from 0"),
-    ("OPS", "BYTES", "com.example:Twice cost", "expected a finite number from 0"),
-    ("OPS", "AXES", "com.example:Twice axes", "axes say"),
-    ("OPS", "DECOMPOSE", "com.example:Twice decompose", "of decompose"),
-    ("OPS", "VJP", "com.example:Twice vjp", "finite differences"),
-    ("OPS", "VJP", "com.example:Twice gradient", "(differences)"),
-    ("OPS", "VJP", "com.example:Twice second order", "(differences)"),
-    ("OPS", "BATCH", "com.example:Twice batch", "of batch"),
-    ("OPS", "BATCH", "com.example:Twice vmap", "example"),
-    ("DATASET", "PATH", "path", "expected the option path"),
-    ("DATASET", "FIELDS", "fields", "expected name, dtype and shape"),
-    ("DATASET", "ROWS", "batches", "declared float32"),
-    ("DATASET", "SHAPE", "batches", "declared float32"),
-    ("DATASET", "RANDOM", "batches", "other bytes"),
-    ("DATASET", "ORDER", "order", "expected other bytes"),
-    ("DATASET", "SHARED", "from many threads", "a batch beside others"),
-    ("DATASET", "RANGE", "an index too far", "expected a failure"),
-    ("DATASET", "OUTPUTS", "outputs that fail", "expected a failure"),
-    ("DATASET", "BEHIND", "buffers", "behind result 0"),
-    ("METRIC", "WRITES", "a number of batches", "wrote to its input"),
-    ("METRIC", "WRITES", "buffers", "crashed"),
-    ("METRIC", "READS", "buffers", "crashed"),
-    ("METRIC", "INFINITE", "a number of batches", "finite"),
-    ("METRIC", "HIGHER", "a number of batches", "expected 0 or 1"),
-    ("METRIC", "LABELS", "what does not fit together", "no labels"),
-    ("INITIALIZER", "BEHIND", "fills", "crashed"),
-    ("INITIALIZER", "BEFORE", "fills", "before the numbers"),
-    ("INITIALIZER", "INFINITE", "fills", "expected a finite one"),
-    ("INITIALIZER", "RANDOM", "repeatable", "the same numbers"),
-    ("LOSS", "SCALAR", "a scalar", "expected a scalar"),
-    ("LOSS", "INFINITE", "a scalar", "finite"),
-    ("LOSS", "VALUE", "a scalar", "got 0"),
-    ("LOSS", "READS", "a scalar", "crashed"),
-    ("LOSS", "TARGETS", "a scalar", "crashed"),
-    ("LOSS", "BEHIND", "a scalar", "crashed"),
-    ("LOSS", "NOTHING", "nothing predicted", "expected a failure"),
-    ("LOSS", "SLOPE", "gradient", "(differences)"),
-    ("LOSS", "OUTPUT", "a scalar", "the graph's outputs"),
-    ("LOSS", "OUTPUT", "gradient", "the graph's outputs"),
-    ("OPTIMIZER", "TYPE", "types and states", "the parameter's type"),
-    ("OPTIMIZER", "INFINITE", "some steps", "got"),
-    ("OPTIMIZER", "UPHILL", "downhill", "expected less than"),
-    ("OPTIMIZER", "VALUE", "types and states", "got 0"),
-    ("OPTIMIZER", "READS", "types and states", "crashed"),
-    ("OPTIMIZER", "BEHIND", "types and states", "crashed"),
-    ("OPTIMIZER", "WRITES", "types and states", "crashed"),
-    ("LAYER", "READS", "writes a graph", "crashed"),
-    ("LAYER", "BEHIND", "writes a graph", "crashed"),
-    ("LAYER", "OUTPUTS", "too many outputs", "expected a failure"),
-    ("KERNEL", "PATTERN", "sites", "pattern Relu(x"),
-    ("KERNEL", "CLAIM", "sites", "a site that it claims"),
-    ("KERNEL", "RESULT", "sites", "expected 0"),
-    ("KERNEL", "TYPES", "other types and shapes", "float64"),
-    ("KERNEL", "SHAPES", "other types and shapes", "expected"),
-    ("KERNEL", "BEHIND", "buffers", "behind result 0"),
-    ("KERNEL", "WRITES", "buffers", "crashed"),
-    ("KERNEL", "RANDOM", "from many threads", "a run beside others"),
-    ("KERNEL", "VALUE", "sites", "got 0"),
-    ("COLLECTIVE", "RANK", "one rank", "expected one below 1"),
-    ("COLLECTIVE", "MEAN", "one rank", "all_reduce"),
-    ("COLLECTIVE", "GATHER", "one rank", "all_gather"),
-    ("COLLECTIVE", "ROOT", "what cannot be", "expected a failure"),
-    ("COLLECTIVE", "HOW", "what cannot be", "by a rule"),
-    ("COLLECTIVE", "WHOLE", "what cannot be", "mean of integers"),
-    ("COLLECTIVE", "TYPES", "one rank", "float64"),
-]
-
-# What else fails because of a fault: checks that make the same call once more.
-FOLLOWS = {
-    ("SCHEDULE", "TABLE"): {
-        "interfaces",
-        "recreate",
-        "finite",
-        "no end in sight",
-        "pure",
-        "threads",
-    },
-    ("IMPORTANCE", "NAN"): {"repeatable", "leaves its input alone", "unknown kinds"},
-    ("OPS", "KERNEL"): {"com.example:Twice decompose", "com.example:Twice vjp"},
-    ("DATASET", "FIELDS"): {"batches", "order", "from many threads", "an index too far"},
-    ("DATASET", "RANDOM"): {"from many threads"},
-    ("INITIALIZER", "INFINITE"): {"repeatable"},
-    ("LOSS", "INFINITE"): {"gradient"},
-    ("LOSS", "VALUE"): {"gradient"},
-    ("OPTIMIZER", "TYPE"): {"downhill"},
-    ("OPTIMIZER", "VALUE"): {"some steps", "downhill"},
-    ("KERNEL", "PATTERN"): {"other types and shapes", "buffers", "from many threads"},
-    ("KERNEL", "RESULT"): {"other types and shapes"},
-    ("KERNEL", "VALUE"): {"other types and shapes", "buffers", "from many threads"},
-    ("COLLECTIVE", "RANK"): {"what cannot be"},
-}
-# What is written or read outside of a buffer may break anything.
-OUTSIDE = {"BEYOND", "BEFORE", "BEHIND", "WRITES", "READS", "INPUT"}
 
 
 def tenon(*args, cwd=None) -> subprocess.CompletedProcess:
@@ -252,6 +97,13 @@ def test_versions_of_an_operator_are_each_tried_by_their_own_sample(tmp_path):
     assert {"com.example:Twice 1 runs", "com.example:Twice 3 runs"} <= set(checks)
 
 
+def test_an_operator_with_two_results_passes(tmp_path):
+    code, checks = checked(built(tmp_path, "OPS", flags=["-DPAIR"]))
+
+    assert code == 0, checks
+    assert checks["com.example:Twice vjp"]["result"] == "passed"
+
+
 def test_an_expression_of_integers_needs_no_sample(tmp_path):
     code, checks = checked(built(tmp_path, "OPS", flags=["-DINTEGERS"]))
 
@@ -298,6 +150,33 @@ def test_a_build_with_a_sanitizer_is_named(tmp_path):
     assert "without sanitizers" in checks["library"]["why"]
 
 
+def test_a_linker_that_drops_what_is_unused_keeps_the_description(tmp_path):
+    flags = ["-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections"]
+
+    code, checks = checked(built(tmp_path, "SCHEDULE", flags=flags))
+
+    assert code == 0, checks
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize(("sanitizer", "word"), [("address", "1u"), ("thread", "2u")])
+def test_a_build_says_which_sanitizer_it_has(tmp_path, compiler, sanitizer, word):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    source = tmp_path / "kind.c"
+    source.write_text('#include "tenon/sdk/compiler.h"\nuint32_t kind = TENON_SANITIZER;\n')
+    include = [f"-I{ROOT}/abi/include", f"-I{ROOT}/sdk/include"]
+
+    made = subprocess.run(
+        [compiler, f"-fsanitize={sanitizer}", "-E", *include, source],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+
+    assert made.stdout.rstrip().endswith(f"kind = {word};")
+
+
 def test_results_are_written_as_junit(tmp_path):
     library, xml = built(tmp_path, "SCHEDULE", "INFINITE"), tmp_path / "checks.xml"
 
@@ -331,7 +210,7 @@ def test_what_is_no_plugin_is_refused(tmp_path):
 
 def test_the_plugins_of_this_tree_pass():
     seams = BUILD / "test_plugins/seams/seams.so"  # a collective, a kernel, rows, passes
-    for name in ("scheduler", "fakedev", "safetensors", seams):
+    for name in ("scheduler", "fakedev", "safetensors", "linalg", "pruner", "layers", seams):
         library = Path(PLUGINS) / f"{name}.so" if name != seams else seams
         if library.exists():
             _, checks = checked(library)

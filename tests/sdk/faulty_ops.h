@@ -6,6 +6,15 @@
 #else
 #define TIMES 2
 #endif
+/* With PAIR the operator has two results, both 2 x. */
+#ifdef FAULT_ALONE
+#define PAIR
+#endif
+#ifdef PAIR
+#define OUTPUTS 2
+#else
+#define OUTPUTS 1
+#endif
 #define ROLE "tenon.ops/1"
 static tn_status* node(tn_edit* edit,
                        const char* domain,
@@ -25,7 +34,7 @@ static tn_status* node(tn_edit* edit,
   desc.type = tenon_c_str(type);
   desc.inputs = in;
   desc.n_inputs = b ? 2 : 1;
-  desc.n_outputs = 1;
+  desc.n_outputs = *domain ? OUTPUTS : 1;
   return edits->add_node(edit, &desc, &made, out);
 }
 static tn_value_id input_of(tn_edit* edit, tn_node_id id) {
@@ -50,6 +59,17 @@ static tn_status* vjp(void* self,
   (void)self, (void)id, (void)wanted;
 #ifdef FAULT_VJP
   return node(edit, "", "Identity", g[0], 0, out);
+#endif
+#ifdef PAIR
+  {
+    tn_value_id sum = g[0] ? g[0] : g[1];
+    tn_status* failed = NULL;
+#ifndef FAULT_ALONE
+    if (g[0] && g[1])
+#endif
+      failed = node(edit, "", "Add", g[0], g[1], &sum);
+    return failed ? failed : node(edit, "", "Add", sum, sum, out);
+  }
 #endif
   return node(edit, "", "Add", g[0], g[0], out);
 }
@@ -78,6 +98,16 @@ static tn_status* kernel(void* self, const tn_op_call* call) {
     return status->make(NULL, TN_UNIMPLEMENTED, tenon_c_str("faulty"), tenon_c_str("f32"), NULL);
   for (int32_t d = 0; d < x->ndim; ++d)
     n *= x->shape[d];
+#ifdef PAIR
+  failed = call->outputs->get(call->outputs->ctx, 1, x, &y);
+  if (failed) return failed;
+  for (int64_t i = 0; i < n; ++i) {
+    if (x->dtype.bits == 64)
+      ((double*)y.data)[i] = 2 * ((const double*)x->data)[i];
+    else
+      ((float*)y.data)[i] = 2 * ((const float*)x->data)[i];
+  }
+#endif
   failed = call->outputs->get(call->outputs->ctx, 0, x, &y);
   for (int64_t i = 0; !failed && i < n; ++i) {
     if (x->dtype.bits == 64)
@@ -103,7 +133,7 @@ static tn_status* kernel(void* self, const tn_op_call* call) {
 static tn_status* sample_of(tn_edit* edit, uint64_t seed, uint32_t rank, tn_node_id* out) {
   const tn_host_graph_edit* edits = (const tn_host_graph_edit*)service("tenon.host.graph_edit/1");
   int64_t dims[3];
-  tn_value_id x, y;
+  tn_value_id x, y[OUTPUTS];
   tn_type type;
   tn_status* failed;
   dims[0] = dims[2] = 2;
@@ -115,10 +145,10 @@ static tn_status* sample_of(tn_edit* edit, uint64_t seed, uint32_t rank, tn_node
   type.rank = rank;
   type.dims = dims;
   failed = edits->add_input(edit, tenon_c_str("x"), &type, &x);
-  if (!failed) failed = node(edit, "com.example", "Twice", x, 0, &y);
+  if (!failed) failed = node(edit, "com.example", "Twice", x, 0, y);
   if (!failed) {
     const tn_host_graph* graphs = (const tn_host_graph*)service("tenon.host.graph/1");
-    *out = graphs->producer(edits->graph(edit), y, NULL);
+    *out = graphs->producer(edits->graph(edit), y[0], NULL);
   }
   return failed;
 }
@@ -144,7 +174,7 @@ static tn_status* cost(
 #endif
   return NULL;
 }
-#ifdef FAULT_AXES
+#if defined(FAULT_AXES) || defined(FAULT_OPEN)
 static tn_status* shape(void* self, tn_edit* edit, tn_node_id id) {
   const tn_host_graph_edit* edits = (const tn_host_graph_edit*)service("tenon.host.graph_edit/1");
   const tn_host_graph* graphs = (const tn_host_graph*)service("tenon.host.graph/1");
@@ -155,7 +185,18 @@ static tn_status* shape(void* self, tn_edit* edit, tn_node_id id) {
   type.struct_size = sizeof type;
   failed = graphs->value_type(edits->graph(edit), input_of(edit, id), &type);
   if (failed) return failed;
+#ifdef FAULT_OPEN
+  {
+    int64_t dims[2];
+    dims[0] = type.dims[0];
+    dims[1] = type.dims[1] < 0 ? 9 : type.dims[1];
+    type.dims = dims;
+    type.symbols = NULL;
+    return edits->set_type(edit, graphs->io_at(edits->graph(edit), id, TN_LIST_OUTPUTS, 0), &type);
+  }
+#else
   return edits->set_type(edit, graphs->io_at(edits->graph(edit), id, TN_LIST_OUTPUTS, 0), &type);
+#endif
 }
 #endif
 static tn_op row;
@@ -193,6 +234,19 @@ static void fill_row(void) {
   row.expr = tenon_c_str("");
   row.axes = tenon_c_str("m n -> n m");
   row.shape = shape;
+#elif defined(FAULT_OPEN)
+  row.traits = 0;
+  row.expr = row.axes = tenon_c_str("");
+  row.shape = shape;
+#elif defined(FAULT_VIEW)
+  row.traits = TN_OP_VIEW;
+  row.expr = tenon_c_str("");
+#elif defined(FAULT_SHAPES)
+  row.traits |= TN_OP_READS_SHAPE;
+#elif defined(PAIR)
+  row.traits = 0;
+  row.expr = tenon_c_str("");
+  row.axes = tenon_c_str("n m -> n m, n m");
 #elif defined(FAULT_QUANT)
   row.quant = tenon_c_str("same_scales");
 #elif defined(FAULT_CAST)
@@ -200,9 +254,11 @@ static void fill_row(void) {
 #elif defined(FAULT_RECOMPUTE)
   row.recompute = tenon_c_str("free");
 #endif
-  row.decompose = decompose;
   row.vjp = vjp;
+#ifndef PAIR
+  row.decompose = decompose;
   row.batch = batch;
+#endif
 #if defined(VERSIONS) || defined(FAULT_OLDER)
   older = row;
   older.ref = older_kernel;

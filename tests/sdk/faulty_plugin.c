@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * One plugin for each role, which is right unless a macro FAULT_x is defined: then it does one
  * thing wrong, and `tenon plugin check` has to name it. ROLE and the table come with one of
- * SCHEDULE, CALLBACK, IMPORTANCE, OBSERVER, PASS, OPS (faulty_ops.h), and those of faulty_roles.h:
- * READER, DATASET, METRIC, INITIALIZER, LOSS, OPTIMIZER, LAYER, KERNEL, COLLECTIVE. */
+ * SCHEDULE, CALLBACK, IMPORTANCE, OBSERVER, PASS, OPS (faulty_ops.h), COLLECTIVE
+ * (faulty_collective.h), and those of faulty_roles.h: READER, DATASET, METRIC, INITIALIZER, LOSS,
+ * OPTIMIZER, LAYER, KERNEL. */
+#include <locale.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tenon/sdk/plugin.h"
@@ -52,6 +55,8 @@ static tn_status* value(void* self, uint64_t step, uint64_t total, double* out) 
   *out = step > 500 ? INFINITY : *out;
 #elif defined(FAULT_STATE)
   *out += (double)calls;
+#elif defined(FAULT_ONLY)
+  *out = (double)step / (double)(total - 1);
 #endif
   return NULL;
 }
@@ -105,6 +110,10 @@ static tn_status* score(void* self, const tn_channel_group* group, double* out) 
   out[0] += group->members[0]->data[60]; /* of 60 */
 #elif defined(FAULT_RANDOM)
   out[0] = rand();
+#elif defined(FAULT_NORM)
+  if (group->members[0]->data[0] == 0) out[0] = NAN;
+#elif defined(FAULT_ONE)
+  out[0] /= (double)(group->n_channels - 1);
 #elif defined(FAULT_KINDS)
   for (uint64_t i = 0; i < group->n_members; ++i)
     if (group->members[i]->kind > TN_MEMBER_ACTIVATION) return failure("an unknown kind");
@@ -174,6 +183,10 @@ static tn_status* merge(void* self, tn_bytes state) {
 #ifdef FAULT_JOIN
   return NULL;
 #endif
+#ifndef FAULT_IDLE
+  s->others += other.others;
+  if (other.n == 0) return NULL;
+#endif
   s->low = s->n == 0 || other.low < s->low ? other.low : s->low;
   s->high = s->n == 0 || other.high > s->high ? other.high : s->high;
   s->n += other.n;
@@ -235,6 +248,7 @@ static const tn_pass table = {sizeof table, 1, run};
 
 #endif
 
+#include "faulty_collective.h"
 #include "faulty_ops.h"
 #include "faulty_roles.h"
 
@@ -260,6 +274,10 @@ static tn_status* init(const tn_host* given, void** state) {
   signal(SIGUSR1, SIG_IGN);
 #elif defined(FAULT_CLOSE)
   close(0);
+#elif defined(FAULT_LOCALE)
+  setlocale(LC_ALL, "C.UTF-8");
+#elif defined(FAULT_MASK)
+  umask(0);
 #elif defined(FAULT_PRINT)
   puts("hello");
   fflush(stdout);

@@ -94,8 +94,12 @@ static tn_status* update(void* self,
                          const DLTensor* const* label,
                          uint64_t n_label) {
   double* sum = (double*)self;
-#ifndef FAULT_LABELS
+#if defined(FAULT_OUTPUTS)
+  if (n_label != 1) return failure("expected labels");
+#elif !defined(FAULT_LABELS)
   if (n_out != 1 || n_label != 1) return failure("expected one output and its labels");
+#endif
+#ifndef FAULT_LABELS
   if (out[0]->ndim != 2 || label[0]->ndim != 1 || out[0]->shape[0] != label[0]->shape[0] ||
       out[0]->dtype.bits != 32)
     return failure("expected float32 scores [n, k] and labels [n]");
@@ -112,7 +116,9 @@ static tn_status* update(void* self,
 }
 static tn_status* value(void* self, double* out, int32_t* out_higher_is_better) {
   const double* sum = (const double*)self;
+#ifndef FAULT_EMPTY
   if (sum[1] == 0) return failure("nothing was seen");
+#endif
   *out = sum[0] / sum[1];
   *out_higher_is_better = 1;
 #ifdef FAULT_INFINITE
@@ -131,76 +137,23 @@ static tn_status* fill(void* self, const tn_initial* of, float* out) {
   for (uint64_t d = 0; d < of->rank; ++d)
     n *= (uint64_t)of->shape[d];
   for (uint64_t i = 0; i < n; ++i)
+#ifdef FAULT_STREAM
+    out[i] = (float)((i + of->seed) % 7) / 7;
+#else
     out[i] = (float)((i + of->seed + of->stream) % 7) / 7;
+#endif
 #ifdef FAULT_BEHIND
   out[n] = 0;
 #elif defined(FAULT_BEFORE)
   out[-1] = 0;
 #elif defined(FAULT_RANDOM)
-  out[0] = (float)rand();
+    out[0] = (float)rand();
 #elif defined(FAULT_INFINITE)
-  out[0] = INFINITY;
+    out[0] = INFINITY;
 #endif
   return NULL;
 }
 static const tn_initializer table = {sizeof table, 1, fill};
-#elif defined(COLLECTIVE)
-#define ROLE "tenon.collective/1"
-static size_t bytes_in(const DLTensor* t) {
-  size_t n = (size_t)t->dtype.bits / 8;
-  for (int32_t d = 0; d < t->ndim; ++d)
-    n *= (size_t)t->shape[d];
-  return n;
-}
-static tn_status* rank(void* self, uint32_t* out_rank, uint32_t* out_ranks) {
-  (void)self;
-#ifdef FAULT_RANK
-  *out_rank = 1;
-#else
-  *out_rank = 0;
-#endif
-  *out_ranks = 1;
-  return NULL;
-}
-static tn_status* all_reduce(void* self,
-                             tn_str tag,
-                             uint32_t how,
-                             const DLTensor* in,
-                             DLTensor* out,
-                             const tn_cancel* cancel) {
-  (void)self, (void)tag, (void)how, (void)cancel;
-#ifndef FAULT_HOW
-  if (how > TN_REDUCE_MAX) return failure("no such rule");
-#endif
-#ifndef FAULT_WHOLE
-  if (how == TN_REDUCE_MEAN && in->dtype.code != kDLFloat && in->dtype.code != kDLBfloat)
-    return failure("a mean of floating point alone");
-#endif
-#ifdef FAULT_TYPES
-  return memcpy(out->data, in->data, (size_t)in->shape[0] * 4), (tn_status*)NULL;
-#endif
-  memcpy(out->data, in->data, bytes_in(in));
-#ifdef FAULT_MEAN
-  if (how == TN_REDUCE_MEAN) ((float*)out->data)[0] += 1;
-#endif
-  return NULL;
-}
-static tn_status* broadcast(
-    void* self, tn_str tag, uint32_t root, DLTensor* buffer, const tn_cancel* cancel) {
-  (void)self, (void)tag, (void)buffer, (void)cancel;
-#ifdef FAULT_ROOT
-  root = 0;
-#endif
-  return root ? failure("no such rank") : NULL;
-}
-static tn_status* all_gather(
-    void* self, tn_str tag, const DLTensor* in, DLTensor* out, const tn_cancel* cancel) {
-#ifdef FAULT_GATHER
-  return (void)self, (void)tag, (void)in, (void)out, (void)cancel, (tn_status*)NULL;
-#endif
-  return all_reduce(self, tag, TN_REDUCE_SUM, in, out, cancel);
-}
-static const tn_collective table = {sizeof table, 1, rank, all_reduce, broadcast, all_gather};
 #elif defined(LOSS) || defined(OPTIMIZER) || defined(LAYER) || defined(KERNEL)
 static tn_status* node(
     tn_edit* edit, const char* type, tn_value_id a, tn_value_id b, tn_value_id* out) {
@@ -356,6 +309,22 @@ static tn_status* build(void* self, tn_edit* edit, const tn_layer_use* use, tn_v
   if (use->n_outputs != 1) return failure("expected one output");
 #endif
   if (use->n_inputs != 1) return failure("expected one input");
+#ifdef FAULT_NAMES
+  {
+    const tn_host_tensor* tensors = (const tn_host_tensor*)service("tenon.host.tensor/1");
+    const tn_host_graph_edit* edits = (const tn_host_graph_edit*)service("tenon.host.graph_edit/1");
+    DLTensor proto = {NULL, {kDLCPU, 0}, 0, {kDLFloat, 32, 1}, NULL, NULL, 0}, view;
+    tn_value_id weight;
+    tn_tensor* made;
+    tn_status* failed = tensors->alloc(host->ctx, &proto, &made);
+    if (failed) return failed;
+    failed = tensors->view(made, &view);
+    if (!failed) *(float*)view.data = (float)use->seed;
+    if (!failed) failed = edits->add_constant(edit, tenon_c_str("weight"), made, &weight);
+    tensors->release(made);
+    return failed ? failed : node(edit, "Mul", use->inputs[0], weight, out);
+  }
+#endif
   return node(edit, "Identity", use->inputs[0], 0, out);
 }
 static const tn_layer table = {sizeof table, 1, build};

@@ -10,8 +10,8 @@ extern "C" {
 /* Results are requested as their shapes become known. proto carries type, shape and device; get
  * fills *out with memory for it, on proto's device, that stays valid until the run has finished: dense,
  * row-major unless proto has strides. Request each result once, before the function that was given the
- * outputs returns. Shape and strides of *out live as long as its memory. Errors of these: any; it ends
- * the run, which gives it. */
+ * outputs returns. Shape and strides of *out are proto's, or live as long as its memory. Errors of these:
+ * any; it ends the run, which gives it. */
 typedef struct tn_outputs { /* FROZEN */
   void* ctx;
   tn_status*(TN_CALL* get)(void* ctx, uint64_t i, const DLTensor* proto, DLTensor* out); /* [any] */

@@ -65,7 +65,7 @@ typedef struct tn_component { /* static data of a plugin */
 } tn_component;
 #define TN_COMP_REENTRANT 1u     /* its [serial] calls may be made concurrently: none waits its turn */
 #define TN_COMP_DETERMINISTIC 2u /* same input and seed, same bytes */
-#define TN_COMP_DRAFT 4u         /* hidden unless drafts are enabled */
+#define TN_COMP_DRAFT 4u         /* not used, nor are its rows, unless drafts are enabled */
 
 typedef struct tn_host {
   uint32_t struct_size;

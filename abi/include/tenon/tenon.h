@@ -80,7 +80,8 @@ TENON_API tn_status* tenon_cancel_new(tenon_session*, tn_cancel** out);
 TENON_API void tenon_cancel_request(tn_cancel*); /* async-signal-safe */
 TENON_API void tenon_cancel_free(tn_cancel*);
 
-/* Where log lines and progress go; NULL: nowhere. Called from any thread, one call at a time. */
+/* Where log lines and progress go; NULL: nowhere. Called from any thread, one call at a time, so it must
+ * not wait for another thread that uses the session. */
 TENON_API void tenon_on_log(tenon_session*,
                             void(TN_CALL* TN_NULLABLE seen)(void* arg, uint32_t level, tn_str who,
                                                     tn_str message),

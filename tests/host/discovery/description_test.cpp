@@ -33,6 +33,8 @@ TEST(Description, ReadsRecordsInAnyOrderWithZerosBetween) {
 TEST(Description, SaysWhatIsWrong) {
   EXPECT_THAT(why_not(""), HasSubstr("lacks a TENON-PLUGIN-1 record"));
   EXPECT_THAT(why_not(cat(kPlugin, kPlugin)), HasSubstr("two TENON-PLUGIN-1 records"));
+  EXPECT_THAT(why_not(cat(kPlugin, kComponent, kComponent)),
+              HasSubstr("two components acme.prune of role tenon.pass/1"));
   EXPECT_THAT(why_not("TENON-PLUGIN-9\0acme\0"sv), HasSubstr("unknown record 'TENON-PLUGIN-9'"));
   EXPECT_THAT(why_not("TENON-COMPONENT-1\0\0x\0\0\0\0TENON-PLUGIN-1\0a\0\0\0\0\0\0"sv),
               HasSubstr("no role or no id"));

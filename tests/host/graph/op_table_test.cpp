@@ -41,6 +41,26 @@ TEST_F(OpTableTest, ABadColumnIsRefusedWithItsNameAndPlace) {
   EXPECT_EQ(session_.ops->find("", "Odd"), nullptr);
 }
 
+TEST_F(OpTableTest, AttributesHaveKnownMembersAndOneNameEach) {
+  auto refused = [&](std::string_view attributes) {
+    return refusal(row(&tn_op::attributes, attributes));
+  };
+
+  EXPECT_THAT(refused(R"([{"name": "a", "type": "int", "defalt": 3}])"),
+              HasSubstr("unknown member defalt (did you mean 'default'?)"));
+  EXPECT_THAT(refused(R"([{"name": "a", "type": "int"}, {"name": "a", "type": "float"}])"),
+              HasSubstr("expected each name once, got 'a'"));
+  EXPECT_THAT(refused(R"([{"name": "", "type": "int"}])"), HasSubstr("each name once, got ''"));
+  EXPECT_EQ(refused(R"([{"name": "a", "type": "int", "default": 3, "help": "any"}])"), "");
+}
+
+TEST_F(OpTableTest, ATextWithoutDataIsNoType) {
+  tn_op op = op_row("Odd", 0, "", "");
+  op.type.data = nullptr;
+
+  EXPECT_THAT(refusal(op), HasSubstr("expected a type"));
+}
+
 TEST_F(OpTableTest, ColumnsAreHandedOutParsed) {
   ASSERT_EQ(refusal(row(&tn_op::quant, "compute act=0 weight=1 axis=1")), "");
   const tn_op* odd = &session_.ops->find("", "Odd")->op;

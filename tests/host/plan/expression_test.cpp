@@ -150,13 +150,13 @@ class Expression : public testing::TestWithParam<Kind> {
   // Runs the node on the backend alone; false where it is left to another one.
   bool run(const Case& one, const std::vector<Ref<tn_tensor>>& in) {
     std::string options = cat(R"({"backend": ")", GetParam().backend, "\"}");
-    auto plan = make_plan(ctx(), one.graph.get(), nullptr, 0, options);
+    auto plan = make_plan(ctx(), one.graph.get(), {}, options);
     EXPECT_TRUE(plan.ok()) << plan.status().text();
     std::vector<const DLTensor*> views;
     for (const auto& tensor : in)
       views.push_back(&tensor->dl);
     tn_outputs outputs{this, give};
-    Status ran = run_plan(plan->get(), views.data(), views.size(), &outputs, nullptr);
+    Status ran = run_plan(plan->get(), {views, &outputs});
     EXPECT_TRUE(ran.ok()) << ran.text();
     return ran.ok() && fallbacks_of(plan->get()).empty();
   }

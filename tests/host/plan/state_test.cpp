@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // States of a plan: pairs of an input and the value that it becomes when a run ends.
+#include <thread>
+
 #include <gmock/gmock.h>
 
 #include "plugins/plugin_session.hpp"
@@ -94,6 +96,35 @@ TEST_F(PlanState, PairsChangeTogether) {
 
   EXPECT_THAT(get(plan, "a"), ElementsAre(5, 13));
   EXPECT_THAT(get(plan, "b"), ElementsAre(8, 21));
+}
+
+TEST_F(PlanState, RunsOnManyThreadsTakeTurns) {
+  constexpr int kThreads = 4, kRuns = 500;
+  tn_plan* plan = compile(R"(graph {
+  input %x: f32[2]
+  input %sum: f32[2]
+  %next: f32[2] = Add(%sum, %x) @add
+  output next = %next
+  state %sum -> %next
+}
+)");
+  auto add = [&] {
+    Tensor one = two({1, 2});
+    DLTensor view = one.dl();
+    const DLTensor* inputs[] = {&view};
+    for (int i = 0; i < kRuns; ++i) {
+      Collected results(ctx_);
+      EXPECT_EQ(text_of(Status(tenon_run(plan, inputs, 1, &results.raw, nullptr))), "");
+    }
+  };
+
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i)
+    threads.emplace_back(add);
+  for (std::thread& thread : threads)
+    thread.join();
+
+  EXPECT_THAT(get(plan, "sum"), ElementsAre(kThreads * kRuns, 2 * kThreads * kRuns));
 }
 
 TEST_F(PlanState, KeepsTheOldValueWhenARunFails) {

@@ -2,6 +2,7 @@
 #include "registry/loader.hpp"
 
 #include <algorithm>
+#include <cfenv>
 #include <filesystem>
 #include <fstream>
 
@@ -216,6 +217,41 @@ TEST_F(Loader, DraftsMustBeEnabled) {
   EXPECT_THAT(closed.registry->find("tenon.pass/1", "broken.draft").status().text(),
               HasSubstr("is a draft"));
   EXPECT_TRUE(drafts.registry->find("tenon.pass/1", "broken.draft").ok());
+}
+
+// The row is there once drafts are enabled, and until then a warning says why not.
+TEST_F(Loader, RowsOfADraftMustBeEnabled) {
+  Session closed = open(kPlugins / "rows");
+  Session drafts({{(kPlugins / "rows").string()}, false, true});
+  std::string logged;
+  closed.log->on_log([](void* arg, uint32_t, tn_str,
+                        tn_str message) { static_cast<std::string*>(arg)->append(view(message)); },
+                     &logged);
+
+  EXPECT_TRUE(closed.registry->load("test.draft_rows").ok());
+  EXPECT_TRUE(drafts.registry->load("test.draft_rows").ok());
+
+  EXPECT_EQ(closed.ops->size(), 0u);
+  EXPECT_EQ(drafts.ops->size(), 1u);
+  EXPECT_THAT(logged, HasSubstr("test.draft_rows: its operators are drafts"));
+}
+
+TEST_F(Loader, RowsAreMadeWithTheDefaultsOfTheirOptions) {
+  Session session = open(kPlugins / "rows");
+
+  Status status = session.registry->load("test.rows");
+
+  ASSERT_TRUE(status.ok()) << status.text();
+  EXPECT_EQ(*static_cast<double*>(session.ops->find("test", "Scaled")->given.self), 3);
+}
+
+TEST_F(Loader, ALibraryChangesNothingOfHowItsCallerRounds) {
+  Session session;
+
+  Status status = session.registry->load(broken("rounds").string());
+
+  EXPECT_TRUE(status.ok()) << status.text();
+  EXPECT_EQ(std::fegetround(), FE_TONEAREST);
 }
 
 TEST_F(Loader, SafeModeIgnoresAllButTheBuiltIn) {

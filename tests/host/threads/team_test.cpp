@@ -66,6 +66,25 @@ TEST(Team, TakesTheRunsNumberOfIds) {
   EXPECT_NE(max_threads(), 0);
 }
 
+TEST(Team, EndsNothingThatWasNotBegun) {
+  const int before = max_threads();
+  end();
+  leave(2 * 77);
+  EXPECT_EQ(max_threads(), before);
+
+  Seen seen;
+  region(Seen::body, &seen, kIds);
+  EXPECT_EQ(seen.counts(), std::vector<int>(kIds, 1));
+}
+
+TEST(Team, LeavesNothingBehindWhateverTheOrderOfItsTokens) {
+  const int before = max_threads();
+  const uint64_t outer = enter(3), inner = enter(5);
+  leave(outer);
+  leave(inner);
+  EXPECT_EQ(max_threads(), before);
+}
+
 TEST(Team, RunsRegionsInRegionsWithOneId) {
   struct Nested {
     std::atomic<int> outer{0}, inner{0}, wrong{0};

@@ -25,7 +25,7 @@ typedef struct tn_host_eval {
   tn_status*(TN_CALL* prepare)(tn_plan*, const DLTensor* const* in, uint64_t n_in);
   /* Inputs by position, dense: tn_host_tensor.copy makes others so. Results: the graph's outputs in
    * order, then the taps. Inputs and outputs that are a state's are left out: they stay with the plan.
-   * One plan may run on many threads at once when it has no state. Errors: as prepare; any of the outputs'; TN_CANCELLED;
+   * One plan may run on many threads at once; runs with states take turns. Errors: as prepare; any of the outputs'; TN_CANCELLED;
    * TN_FAILED_PRECONDITION: the memory that was given for a result does not fit it. [any] */
   tn_status*(TN_CALL* run)(tn_plan*, const DLTensor* const* in, uint64_t n_in, const tn_outputs*,
                            const tn_cancel* TN_NULLABLE);

@@ -18,7 +18,8 @@ typedef struct tn_host_team {
   uint32_t struct_size;
   uint32_t revision;
   /* Regions of this thread have up to `threads` ids where they do not say, and their workers stay
-   * at hand, until leave() is called with what this returned. Calls nest. 0 keeps the number. */
+   * at hand, until leave() is called with what this returned. Calls nest. 0 keeps the number. A
+   * leave() without enter(), and an end() without begin(), do nothing. */
   uint64_t(TN_CALL* enter)(uint32_t threads);
   void(TN_CALL* leave)(uint64_t token);
   /* Whether ids of the next regions wait for each other by other ways than barrier(). Holds until

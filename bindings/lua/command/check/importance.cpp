@@ -2,6 +2,7 @@
 // An importance score: one finite number per channel, from borrowed data that it leaves alone.
 #include "tenon/role/importance.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "check.hpp"
@@ -11,10 +12,13 @@ namespace tenon::command::check {
 namespace {
 
 constexpr double kCanary = -12345.678;
-constexpr uint32_t kEffect = 4, kEffects = 4;  // tenon/sdk/role/importance.hpp
+// tenon/sdk/role/importance.hpp: effects, and what stands in the place of gradients.
+constexpr uint32_t kEffect = 4, kEffects = 4, kFlow = 8, kSecondOrder = 16, kGradientFlow = 32;
+constexpr uint32_t kAnyGradients = TN_IMPORTANCE_GRADIENTS | kFlow | kSecondOrder | kGradientFlow;
+constexpr uint32_t kKnown = TN_IMPORTANCE_ACTIVATIONS | kEffects | kAnyGradients;
 
 // A group of six channels: a weight that makes them, one that reads them (in another order, with
-// entries that belong to none), a vector, and activations.
+// entries that belong to none), the scale of a normalization, and activations.
 struct Group {
   std::vector<float> made, read, vector, active, gradient;
   std::vector<int64_t> order{5, 4, -1, 3, 2, 1, 0, -1};
@@ -32,15 +36,28 @@ struct Group {
     }
     add(TN_MEMBER_MAKES, "Conv", 1, 6, 10, made, nullptr);
     add(TN_MEMBER_READS, "MatMul", 2, 8, 3, read, order.data());
-    add(TN_MEMBER_VECTOR, "Add", 1, 6, 1, vector, nullptr);
+    add(TN_MEMBER_VECTOR, "BatchNormalization", 1, 6, 1, vector, nullptr);
     if (needs & TN_IMPORTANCE_ACTIVATIONS)
       add(TN_MEMBER_ACTIVATION, "Relu", 2, 6, 5, active, nullptr);
     if (needs & kEffects) add(kEffect, "", 3, 6, 1, active, nullptr);
     for (tn_group_member& member : members) {
-      if (needs & TN_IMPORTANCE_GRADIENTS) member.gradient = gradient.data();
+      if (needs & kAnyGradients) member.gradient = gradient.data();
       pointers.push_back(&member);
     }
     group = {sizeof group, 0, cxx::str("group"), 0, 6, pointers.size(), pointers.data()};
+  }
+  // As pruning leaves it.
+  void make_zero() {
+    for (std::vector<float>* one : {&made, &read, &vector, &active, &gradient})
+      std::ranges::fill(*one, 0.0F);
+  }
+  // Of one channel, the first.
+  void keep_one() {
+    group.n_channels = 1;
+    std::ranges::fill(order, -1);
+    order[0] = 0;
+    for (tn_group_member& member : members)
+      if (!member.channel) member.extent = 1;
   }
   void add(uint32_t kind,
            const char* op,
@@ -100,12 +117,24 @@ struct GuardedGroup : Group {
 void check_importance(Subject& subject, Report& report) {
   report.check("needs", [&] {
     uint32_t needs = Scoring(subject).needs();
-    require(needs <= (TN_IMPORTANCE_GRADIENTS | TN_IMPORTANCE_ACTIVATIONS | kEffects),
-            cat("expected a union of TN_IMPORTANCE_*, got ", needs));
+    require((needs & ~kKnown) == 0,
+            cat("expected a union of TN_IMPORTANCE_* and kImportance*, got ", needs));
   });
   report.check("scores", [&] {
     Scoring one(subject);
     one.score(Group(one.needs(), 1));
+  });
+  report.check("zeros", [&] {
+    Scoring one(subject);
+    Group group(one.needs(), 6);
+    group.make_zero();
+    one.score(group);
+  });
+  report.check("one channel", [&] {
+    Scoring one(subject);
+    Group group(one.needs(), 7);
+    group.keep_one();
+    one.score(group);
   });
   report.check("repeatable", [&] {
     Scoring one(subject), other(subject);

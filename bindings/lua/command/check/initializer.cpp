@@ -20,7 +20,10 @@ struct Filling : Made<tn_initializer> {
   using Made::Made;
 
   // The failure, or NULL with the numbers.
-  tn_status* fill(const std::vector<int64_t>& shape, uint64_t seed, std::vector<float>& out) const {
+  tn_status* fill(const std::vector<int64_t>& shape,
+                  uint64_t seed,
+                  std::vector<float>& out,
+                  uint64_t stream = 7) const {
     int64_t n = 1;
     for (int64_t size : shape)
       n *= size;
@@ -31,8 +34,8 @@ struct Filling : Made<tn_initializer> {
     auto fan_in = static_cast<uint64_t>(shape.size() > 1 ? n / shape[0] : 1);
     auto fan_out = static_cast<uint64_t>(shape.size() > 1 ? n / shape[1] : 1);
     tn_initial of{
-        sizeof of, 0, cxx::str("layer.weight"), shape.size(), shape.data(), fan_in, fan_out,
-        seed,      7};
+        sizeof of, 0,     cxx::str("layer.weight"), shape.size(), shape.data(), fan_in, fan_out,
+        seed,      stream};
     tn_status* failed = table->fill(self, &of, numbers);
     memory.require_whole("the numbers");
     if (failed) return failed;
@@ -74,6 +77,24 @@ void check_initializer(Subject& subject, Report& report) {
       require(!again && !more, "it refuses what it took before");
       require(first == second && first == beside, "the same seed: expected the same numbers");
     }
+  });
+  report.check("streams", [&] {
+    Filling one(subject);
+    std::vector<float> first, other_seed, other_stream;
+    bool heeds_seed = false, heeds_stream = false;  // in some shape: single numbers may be alike
+    for (const std::vector<int64_t>& shape : kShapes) {
+      if (tn_status* failed = one.fill(shape, 3, first)) {
+        must_fail(failed, "fill");
+        continue;
+      }
+      cxx::check(one.fill(shape, 4, other_seed));
+      cxx::check(one.fill(shape, 3, other_stream, 8));
+      heeds_seed = heeds_seed || first != other_seed;
+      heeds_stream = heeds_stream || first != other_stream;
+    }
+    require(!heeds_seed || heeds_stream,
+            "another stream, which another parameter has: expected other numbers, as of another "
+            "seed");
   });
 }
 

@@ -4,6 +4,8 @@
 #include "tenon/role/layer.h"
 
 #include <cmath>
+#include <cstring>
+#include <map>
 
 #include "edit.hpp"
 #include "guarded.hpp"
@@ -24,7 +26,8 @@ const std::vector<std::vector<Input>> kInputs = {{{TN_F32, {3, 8}}},
 
 class Network {
  public:
-  explicit Network(const Subject& subject) : subject_(subject), layer_(subject) {}
+  explicit Network(const Subject& subject, uint64_t seed = 5)
+      : subject_(subject), layer_(subject), seed_(seed) {}
 
   // The failure of build, or NULL with the model of `uses` uses of the layer.
   tn_status* build(const std::vector<Input>& inputs, int uses, uint64_t n_outputs = 1) {
@@ -37,7 +40,7 @@ class Network {
       given.push_back(edit.input(cat("x", i), inputs[i].dtype, inputs[i].shape));
     GuardedArray<tn_value_id> guarded(given);
     for (int i = 0; i < uses; ++i) {
-      tn_layer_use use{sizeof use,     0,        cxx::str("net.0"), 5, given.size(),
+      tn_layer_use use{sizeof use,     0,        cxx::str("net.0"), seed_, given.size(),
                        guarded.data(), n_outputs};
       GuardedRoom<tn_value_id> room(n_outputs);
       if (tn_status* failed = layer_.table->build(layer_.self, edit.raw(), &use, room.data()))
@@ -59,6 +62,7 @@ class Network {
     }
     return names;
   }
+  std::map<std::string, cxx::Tensor> constants() const { return model_.constants(); }
   std::vector<cxx::Tensor> run() const {
     std::mt19937_64 random(3);
     std::vector<cxx::Tensor> in;
@@ -72,6 +76,7 @@ class Network {
  private:
   const Subject& subject_;
   Made<tn_layer> layer_;
+  uint64_t seed_;
   cxx::Model model_;
 };
 
@@ -91,6 +96,19 @@ void for_each_fit(const Subject& subject, Body&& body) {
     body(network, inputs);
   }
   if (!fits) throw Skipped{cat("it is for other inputs: ", why)};
+}
+
+// What the seed gives its values is a parameter, and is called so.
+void named(const Network& network, const Network& other) {
+  std::map<std::string, cxx::Tensor> others = other.constants();
+  for (const auto& [name, one] : network.constants()) {
+    if (name.starts_with("net.0.")) continue;
+    auto found = others.find(name);
+    bool is_same = found != others.end() && found->second.bytes() == one.bytes() &&
+                   std::memcmp(found->second.data(), one.data(), one.bytes()) == 0;
+    require(is_same, cat("constant ", name, ": it depends on the seed: expected a parameter to be ",
+                         "called net.0.NAME, as the layer is net.0"));
+  }
 }
 
 }  // namespace
@@ -113,6 +131,13 @@ void check_layer(Subject& subject, Report& report) {
       std::vector<cxx::Tensor> made = network.run();
       same_numbers(made[1], made[0], "the second use", 0);
       same_numbers(once.run()[0], made[0], "the same seed and name", 0);
+    });
+  });
+  report.check("names of parameters", [&] {
+    for_each_fit(subject, [&](Network& network, const std::vector<Input>& inputs) {
+      Network other(subject, 6);
+      cxx::check(other.build(inputs, 2));
+      named(network, other);
     });
   });
   report.check("too many outputs", [&] {

@@ -81,8 +81,7 @@ void check_metric(Subject& subject, Report& report) {
     Measuring metric(subject);
     double value = 0;
     int32_t higher = 0;
-    if (tn_status* failed = metric.table->value(metric.self, &value, &higher))
-      must_fail(failed, "value");
+    must_fail(metric.table->value(metric.self, &value, &higher), "the value before any batch");
   });
   report.check("what does not fit together", [&] {
     Pair pair = sample(subject, 4);
@@ -96,6 +95,8 @@ void check_metric(Subject& subject, Report& report) {
     Measuring metric(subject);
     const DLTensor* out = pair.out.view();
     must_fail(metric.table->update(metric.self, &out, 1, nullptr, 0), "no labels");
+    const DLTensor* label = pair.label.view();
+    must_fail(metric.table->update(metric.self, nullptr, 0, &label, 1), "no outputs");
   });
 }
 

@@ -37,6 +37,12 @@ void expect_near(const tn_range& got, const tn_range& want, const std::string& w
               got.high));
 }
 
+void same_range(const tn_range& got, const tn_range& want, const std::string& what) {
+  require(got.seen == want.seen && got.low == want.low && got.high == want.high,
+          cat(what, ": expected ", want.seen, " numbers from ", want.low, " to ", want.high,
+              ", got ", got.seen, " from ", got.low, " to ", got.high));
+}
+
 // The range of -15/8 to 14/8, which every float type has exactly.
 tn_range steps_of(const Subject& subject, uint32_t dtype) {
   Watching one(subject);
@@ -79,10 +85,14 @@ void takes_what_every_one_takes(const Subject& subject) {
     }
 }
 
+// Of positive numbers, so that a range that takes in the zeros of an empty state shows.
 void joined(const Subject& subject, std::mt19937_64& random) {
   Watching whole(subject), first(subject), second(subject);
   cxx::Tensor a = random_tensor(subject.session, TN_F32, {200}, random);
   cxx::Tensor b = random_tensor(subject.session, TN_F32, {300}, random);
+  for (cxx::Tensor* one : {&a, &b})
+    for (int64_t i = 0; i < one->size(); ++i)
+      one->set(i, one->at(i) + 5);
   for (const Watching* one : {&whole, &first})
     one->observe(a);
   for (const Watching* one : {&whole, &second})
@@ -92,6 +102,11 @@ void joined(const Subject& subject, std::mt19937_64& random) {
   require(got.seen == want.seen,
           cat("two states joined: expected ", want.seen, " numbers, got ", got.seen));
   expect_near(got, want, "two states joined");
+  Watching idle(subject), late(subject);
+  cxx::check(first.merge(idle.saved()));
+  same_range(first.range(), got, "joined with one that saw nothing");
+  cxx::check(late.merge(second.saved()));
+  expect_near(late.range(), second.range(), "one that saw nothing, joined with another");
 }
 
 // Bytes that are no state are refused, and what was seen before stays.
@@ -117,9 +132,7 @@ void hostile(const Subject& subject, std::mt19937_64& random) {
       code_of(fresh.table->range(fresh.self, &out));
     }
   }
-  tn_range after = one.range();
-  require(before.seen == after.seen && before.low == after.low && before.high == after.high,
-          "a refused state: expected the range to stay as it was");
+  same_range(one.range(), before, "a refused state");
 }
 
 }  // namespace

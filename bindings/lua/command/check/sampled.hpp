@@ -16,6 +16,9 @@ Sampled sample_of(const SessionPtr& session, const tn_op* row, uint64_t seed);
 // An empty graph in which the row's operator is of the row's version.
 cxx::Model graph_for(const SessionPtr& session, const tn_op* row);
 
+// Traits of a row that other plugins rely on; types of its results while sizes are not known yet.
+void check_traits(const SessionPtr& session, const tn_op* row, uint64_t first_seed);
+void check_open_sizes(const SessionPtr& session, const tn_op* row, uint64_t first_seed);
 // The numbers of a row: its cost, and axes beside shape.
 void check_cost(const SessionPtr& session, const tn_op* row, uint64_t first_seed);
 void check_axes(const SessionPtr& session, const tn_op* row, uint64_t first_seed);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a row states in words and numbers says the same as the row's functions do. That words have
 // their grammar the host checks when it adopts the row.
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 
 #include "tenon/host/op.h"
@@ -63,6 +65,42 @@ class Sizes {
   uint64_t seed_;
   std::map<std::pair<uint32_t, size_t>, int64_t> known_;
 };
+
+using Tensors = std::vector<cxx::Tensor>;
+
+Tensors random_inputs(const cxx::Model& model, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Tensors out;
+  for (const cxx::Port& port : model.inputs())
+    out.push_back(random_tensor(model.session(), port.dtype, port.dims, random));
+  return out;
+}
+Tensors run(const cxx::Model& model, const Tensors& inputs) {
+  return cxx::Plan(model, {{"backend", "reference"}}).run(inputs);
+}
+
+// The sample with the node's first two inputs in the place of each other.
+Sampled swapped(const SessionPtr& session, const tn_op* row, uint64_t seed) {
+  Sampled out = sample_of(session, row, seed);
+  Edit edit(session, const_cast<tn_graph*>(out.model.get()));
+  std::vector<tn_value_id> in = edit.ends(out.node, TN_LIST_INPUTS);
+  require(in.size() >= 2, cat("seed ", seed, ": commutative: expected two inputs or more"));
+  for (size_t i : {0, 1})
+    cxx::check(session->edit->set_input(edit.raw(), out.node, i, in[1 - i]));
+  edit.commit();
+  return out;
+}
+
+// The first result has the bytes of the node's first input, where that is one of the graph's.
+void is_view(const Sampled& sampled, const Tensors& in, const cxx::Tensor& out, uint64_t seed) {
+  const cxx::Model& model = sampled.model;
+  const tn_value_id first = model.services().io_at(model.get(), sampled.node, TN_LIST_INPUTS, 0);
+  for (uint64_t p = 0; p < in.size(); ++p) {
+    if (model.services().value_at(model.get(), TN_LIST_INPUTS, p, 0) != first) continue;
+    require(out.bytes() == in[p].bytes() && std::memcmp(out.data(), in[p].data(), out.bytes()) == 0,
+            cat("seed ", seed, ": a view: expected the bytes of input 0, got other ones"));
+  }
+}
 
 }  // namespace
 
@@ -130,6 +168,51 @@ void check_axes(const SessionPtr& session, const tn_op* row, uint64_t first_seed
         sizes.operand(static_cast<uint32_t>(i + (is_input ? 0 : axes->n_inputs)),
                       cat(is_input ? "input " : "output ", i), {type.dims, type.dims + type.rank});
       }
+    }
+  }
+}
+
+void check_traits(const SessionPtr& session, const tn_op* row, uint64_t first_seed) {
+  if (row->traits & TN_OP_RANDOM) throw Skipped{"its results are random"};
+  for (uint64_t seed = first_seed; seed < first_seed + 8; ++seed) {
+    Sampled sampled = sample_of(session, row, seed);
+    Tensors in = random_inputs(sampled.model, seed), out = run(sampled.model, in);
+    if (row->traits & TN_OP_VIEW) is_view(sampled, in, out[0], seed);
+    auto same = [&](const Tensors& got, const char* what) {
+      for (size_t i = 0; i < out.size(); ++i)
+        same_numbers(got[i], out[i], cat("seed ", seed, ": ", what, ": result ", i), 1e-6);
+    };
+    if (row->traits & TN_OP_READS_SHAPE)
+      same(run(sampled.model, random_inputs(sampled.model, seed + 1000)),
+           "reads shapes alone, given other numbers");
+    if (row->traits & TN_OP_COMMUTATIVE)
+      same(run(swapped(session, row, seed).model, in), "commutative, inputs 0 and 1 swapped");
+  }
+}
+
+void check_open_sizes(const SessionPtr& session, const tn_op* row, uint64_t first_seed) {
+  for (uint64_t seed = first_seed; seed < first_seed + 8; ++seed) {
+    cxx::Model known = sample_of(session, row, seed).model;
+    std::vector<cxx::Port> inputs = known.inputs(), results = known.outputs();
+    std::vector<tn_type> types;
+    std::vector<const tn_type*> list;
+    for (cxx::Port& port : inputs) {
+      std::ranges::fill(port.dims, int64_t{TN_DIM_UNKNOWN});
+      types.push_back({sizeof(tn_type), port.kind, port.dtype,
+                       static_cast<uint32_t>(port.dims.size()), port.dims.data(), nullptr});
+    }
+    for (const tn_type& type : types)
+      list.push_back(&type);
+    tn_graph* raw = nullptr;
+    cxx::check(session->graph->bind(known.get(), list.data(), list.size(), &raw));
+    std::vector<cxx::Port> open = cxx::Model(session, raw).outputs();
+    for (size_t i = 0; i < results.size(); ++i) {
+      bool fits = !open[i].ranked || open[i].dims.size() == results[i].dims.size();
+      for (size_t d = 0; fits && open[i].ranked && d < open[i].dims.size(); ++d)
+        fits = open[i].dims[d] < 0 || open[i].dims[d] == results[i].dims[d];
+      require(fits, cat("seed ", seed, ": result ", i, " is ", results[i].text(),
+                        ": with inputs of unknown sizes expected a type that allows it, got ",
+                        open[i].text()));
     }
   }
 }

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What belongs to the process and not to a plugin: the folder, the environment, open files,
-// threads and signal handlers.
+// What belongs to the process and not to a plugin: the folder, the environment, the locale, the
+// mask of new files, open files, threads and signal handlers.
 #include "surroundings.hpp"
 
+#include <clocale>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 
 extern char** environ;  // NOLINT: POSIX has it so
 
@@ -41,6 +43,9 @@ Surroundings Surroundings::now() {
     bool is_read = sigaction(number, nullptr, &action) == 0;
     out.handlers.push_back(is_read ? reinterpret_cast<void*>(action.sa_handler) : nullptr);
   }
+  out.locale = std::setlocale(LC_ALL, nullptr);
+  out.mask = umask(0);
+  umask(out.mask);
   return out;
 }
 
@@ -51,6 +56,9 @@ std::string Surroundings::change(const Surroundings& after, const std::string& l
   for (int file : files)
     if (!after.files.count(file))
       return cat("expected file ", file, " to stay open, it was closed");
+  if (after.locale != locale)
+    return cat("expected the locale to stay ", locale, ", got ", after.locale);
+  if (after.mask != mask) return "expected the mask of new files (umask) to stay, it was changed";
   if (after.n_threads > n_threads)
     return cat("expected ", n_threads, " threads, got ", after.n_threads);
   for (size_t i = 0; i < handlers.size(); ++i) {

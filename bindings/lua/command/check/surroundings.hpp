@@ -3,6 +3,8 @@
 
 #include <set>
 
+#include <sys/types.h>
+
 #include "check.hpp"
 
 namespace tenon::command::check {
@@ -14,6 +16,8 @@ struct Surroundings {
   std::set<int> files;  // of the standard ones, those that are open
   size_t n_threads = 0;
   std::vector<void*> handlers;  // of signals, from 1
+  std::string locale;
+  mode_t mask = 0;  // of the permissions of new files
 
   static Surroundings now();
   // What is different after `library` was loaded, or nothing.

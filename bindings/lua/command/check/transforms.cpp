@@ -190,6 +190,7 @@ void compare_vmap(Function& f, const std::vector<bool>& is_mapped, uint64_t seed
 void check_vmap(const tn_op* row, const SampleOf& sample) {
   if (row->traits & TN_OP_RANDOM) throw Skipped{"its results are random"};
   if (row->traits & TN_OP_DATA_SHAPE) throw Skipped{"its shapes depend on data"};
+  if (row->traits & TN_OP_MIXES_BATCH) throw Skipped{"its rows depend on each other"};
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     Function f(sample(seed), seed);
     size_t n_inputs = f.model().inputs().size();
@@ -216,13 +217,16 @@ std::vector<std::string> other_backends(const Model& model) {
 }
 
 // The sample, its gradient and its vmap, of those that there are.
-std::vector<std::pair<std::string, Function>> forms_of(const SampleOf& sample, uint64_t seed) {
+std::vector<std::pair<std::string, Function>> forms_of(const tn_op* row,
+                                                       const SampleOf& sample,
+                                                       uint64_t seed) {
   std::vector<std::pair<std::string, Function>> out;
   out.emplace_back("alone", Function(sample(seed), seed));
   try {
     out.emplace_back("gradient", gradient_of(out[0].second, seed));
   } catch (const Skipped&) {
   }
+  if (row->traits & TN_OP_MIXES_BATCH) return out;
   try {
     Json options = {{"in_axes", 0}, {"axis_size", kExamples}};
     Function mapped(transformed(out[0].second.model(), "autodiff.vmap", options), seed);
@@ -238,7 +242,7 @@ void check_backends(const tn_op* row, const SampleOf& sample) {
   std::vector<std::string> backends = other_backends(sample(1));
   if (backends.empty()) throw Skipped{"no backend but reference"};
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    for (auto& [form, f] : forms_of(sample, seed)) {
+    for (auto& [form, f] : forms_of(row, sample, seed)) {
       Tensors given = f.random_inputs(static_cast<int>(seed)), want = f.run(given);
       for (const std::string& id : backends) {
         Tensors got = cxx::Plan(f.model(), {{"backend", id}}).run(given);

@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "tenon/abi.h"
+#include "tenon/sdk/compiler.h"
 
 /* The bytes from which the host lists the plugin without running it. All arguments are literals. */
-#define TENON_C_DESCRIPTION \
-  __attribute__((section(".tenon.plugin"), used)) static const char tenon_c_description[]
+#define TENON_C_DESCRIPTION TENON_DESCRIBES static const char tenon_c_description[]
 #define TENON_C_PLUGIN(id, version, name, vendor, license, url) \
   "TENON-PLUGIN-1\0" id "\0" version "\0" name "\0" vendor "\0" license "\0" url "\0"
 #define TENON_C_COMPONENT(role, id, version, summary, schema) \
@@ -30,14 +30,6 @@ static inline int tenon_c_same(tn_str a, const char* b) {
   return a.len == strlen(b) && memcmp(a.data, b, (size_t)a.len) == 0;
 }
 
-#if defined(__SANITIZE_ADDRESS__)
-#define TENON_C_SANITIZER TN_SAN_ADDRESS
-#elif defined(__SANITIZE_THREAD__)
-#define TENON_C_SANITIZER TN_SAN_THREAD
-#else
-#define TENON_C_SANITIZER TN_SAN_NONE
-#endif
-
 static inline int32_t tenon_c_accept(const tn_offer* offer,
                                      tn_accept* accept,
                                      const tn_plugin* plugin) {
@@ -48,7 +40,7 @@ static inline int32_t tenon_c_accept(const tn_offer* offer,
   made.abi_major = TN_ABI_MAJOR;
   made.needs_minor = made.built_minor = TN_ABI_MINOR;
   made.pointer_bits = (uint32_t)(8 * sizeof(void*));
-  made.sanitizer = TENON_C_SANITIZER;
+  made.sanitizer = TENON_SANITIZER;
   made.plugin = plugin;
   if (offer->oldest_major > TN_ABI_MAJOR || offer->abi_major + 1 <= TN_ABI_MAJOR) {
     made.refusal = "built for another major of the Tenon ABI: rebuild it with this host's SDK";

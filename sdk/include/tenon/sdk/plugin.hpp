@@ -22,6 +22,8 @@
 #include <memory>
 #include <string_view>
 
+#include "tenon/sdk/compiler.h"
+
 #include "tenon/sdk/any.hpp"
 
 #ifndef TENON_PLUGIN_VERSION
@@ -115,17 +117,6 @@ struct PluginTable {
   }
 };
 
-inline uint32_t sanitizer_kind() {
-  uint32_t kind = TN_SAN_NONE;
-#if defined(__SANITIZE_ADDRESS__)
-  kind |= TN_SAN_ADDRESS;
-#endif
-#if defined(__SANITIZE_THREAD__)
-  kind |= TN_SAN_THREAD;
-#endif
-  return kind;
-}
-
 // Writes no more of the answer than the host has room for.
 inline int32_t accept_offer(const tn_offer* offer, tn_accept* accept, const tn_plugin* plugin) {
   tn_accept made{};
@@ -134,7 +125,7 @@ inline int32_t accept_offer(const tn_offer* offer, tn_accept* accept, const tn_p
   made.needs_minor = TN_ABI_MINOR;
   made.built_minor = TN_ABI_MINOR;
   made.pointer_bits = 8 * sizeof(void*);
-  made.sanitizer = sanitizer_kind();
+  made.sanitizer = TENON_SANITIZER;
   made.plugin = plugin;
   if (offer->oldest_major > TN_ABI_MAJOR || offer->abi_major + 1 <= TN_ABI_MAJOR) {
     made.refusal =
@@ -158,8 +149,7 @@ constexpr tn_str literal(const char* text) {
 }  // namespace tenon
 
 // The section's bytes: texts that end in NUL, as tenon/plugin.h says.
-#define TENON_DESCRIPTION_(variable, text) \
-  __attribute__((section(".tenon.plugin"), used)) static const char variable[] = text;
+#define TENON_DESCRIPTION_(variable, text) TENON_DESCRIBES static const char variable[] = text;
 
 #define TENON_DECLARE_COMPONENT(word) extern "C" const tenon::ComponentEntry tenon_component_##word;
 
