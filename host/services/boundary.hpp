@@ -21,6 +21,8 @@ tn_status* guarded(Body&& body) noexcept {
     return Status(TN_RESOURCE_EXHAUSTED, "out of memory").release();
   } catch (const std::exception& thrown) {
     return Status(TN_INTERNAL, thrown.what()).release();
+  } catch (...) {  // of a callback that was compiled from C++
+    return Status(TN_INTERNAL, "something was thrown that is no std::exception").release();
   }
 }
 
@@ -44,7 +46,7 @@ template <class Body>
 void quietly(Body&& body) noexcept {
   try {
     std::forward<Body>(body)();
-  } catch (const std::exception&) {  // no memory for a log line: it is lost
+  } catch (...) {  // no memory for a log line, or its callback failed: it is lost
   }
 }
 

@@ -106,6 +106,19 @@ TEST_F(Events, ALogFunctionMayLogWithoutEnd) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST_F(Events, WhatALogFunctionThrowsGoesNoFurther) {
+  static int calls;
+  calls = 0;
+  auto throws = [](void*, uint32_t, tn_str, tn_str) {
+    ++calls;
+    throw 3;  // no std::exception
+  };
+  tenon_on_log(&session, throws, nullptr);
+  log.write(ctx(), TN_LOG_INFO, str("once"));
+  log.write(ctx(), TN_LOG_INFO, str("twice"));
+  EXPECT_EQ(calls, 2);
+}
+
 TEST_F(Events, ProgressBeginsMovesAndEnds) {
   listen();
   uint64_t task = progress.begin(ctx(), str("calibrate"), 10);
