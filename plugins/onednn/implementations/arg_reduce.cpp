@@ -2,6 +2,7 @@
 // ArgMax, ArgMin, Hardmax: where the largest or smallest number of an axis is.
 
 #include "dense.hpp"
+#include "row_select.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -74,6 +75,23 @@ void search_all(const kernels::Context& context,
       });
 }
 
+// The largest of columns. Keys have NaN above all others: that is no order for the least one.
+bool find_in_columns(const kernels::Context& context,
+                     const Search& search,
+                     ElementType type,
+                     const void* data,
+                     int64_t* indices) {
+  if (search.wants_least || search.takes_last) return false;
+  bool is_found = false;
+  kernels::visit(type, [&]<class T>() {
+    is_found = has_columns<T>(search.split);
+    if (is_found)
+      first_of_columns<T>(context, search.split, true, static_cast<const T*>(data), nullptr,
+                          indices);
+  });
+  return is_found;
+}
+
 }  // namespace
 
 std::string refuse_arg_reduce(const Graph&, const Node&) {
@@ -92,6 +110,7 @@ void lower_arg_reduce(Lowering& lowering, int index) {
       lowering, index, "tenon:arg_reduce",
       [search, type](const kernels::Context& context, void* const* pointers) -> const char* {
         int64_t* out = static_cast<int64_t*>(pointers[1]);
+        if (find_in_columns(context, search, type, pointers[0], out)) return nullptr;
         search_all(context, search, type, pointers[0],
                    [&](int64_t i, int64_t, int64_t at) { out[i] = at; });
         return nullptr;

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
+#include "dense.hpp"
 #include "kernels/scratch.h"
 #include "row_order.hpp"
 
@@ -60,7 +62,7 @@ constexpr int64_t kSelectColumns = 256;
 // The first of each of n columns, at most kSelectColumns, that lie beside each other in rows whose
 // distance is keys.stride; either target may be null.
 template <class T>
-void first_of_columns(
+void first_of_block(
     const RowKeys<T>& keys, int64_t n_rows, int64_t n, T* values, int64_t* indices) {
   Key<T> best[kSelectColumns];
   Key<T> at[kSelectColumns];  // of the width of the keys, so that lanes fit
@@ -82,6 +84,38 @@ void first_of_columns(
     if (values != nullptr) values[c] = keys.src[row * keys.stride + c];
     if (indices != nullptr) indices[c] = row;
   }
+}
+
+// Whether first_of_columns takes them: an index has to fit into the width of a key.
+template <class T>
+bool has_columns(const AxisSplit& split) {
+  return split.inner > 1 && static_cast<uint64_t>(split.k) <= std::numeric_limits<Key<T>>::max();
+}
+
+// The first along the middle axis of [outer, k, inner], with NaN as the largest, and the earliest
+// of equal ones; values, indices: [outer, inner], either may be null.
+template <class T>
+void first_of_columns(const kernels::Context& context,
+                      const AxisSplit& split,
+                      bool wants_largest,
+                      const T* src,
+                      T* values,
+                      int64_t* indices) {
+  const int64_t n_blocks = (split.inner + kSelectColumns - 1) / kSelectColumns;
+  const int64_t widest = std::min(split.inner, kSelectColumns);
+  kernels::parallel_for(
+      context.parallel, split.outer * n_blocks, kernels::grain_rows(split.k * widest * 8),
+      [&](int64_t lo, int64_t hi) {
+        for (int64_t block = lo; block < hi; ++block) {
+          const int64_t outer = block / n_blocks, first = block % n_blocks * kSelectColumns;
+          const int64_t to = outer * split.inner + first;
+          const RowKeys<T> keys{src + outer * split.k * split.inner + first, split.inner,
+                                wants_largest};
+          first_of_block(keys, split.k, std::min(kSelectColumns, split.inner - first),
+                         values == nullptr ? nullptr : values + to,
+                         indices == nullptr ? nullptr : indices + to);
+        }
+      });
 }
 
 // The last key of the first k, and how many of the first k have it.

@@ -2,8 +2,6 @@
 // TopK: each row in order, or its first k. Equal numbers keep the order of their indices; NaN
 // counts as the largest. What need not be sorted is in the order of the indices.
 
-#include <limits>
-
 #include "dense.hpp"
 #include "row_select.hpp"
 
@@ -70,34 +68,13 @@ void run_rows(const TopK& top, int64_t lo, int64_t hi, void* const* pointers) {
   }
 }
 
-// The first of each column, in blocks of neighbours.
-template <class T>
-void run_columns(const TopK& top, const kernels::Context& context, void* const* pointers) {
-  const int64_t inner = top.split.inner;
-  const int64_t n_blocks = (inner + kSelectColumns - 1) / kSelectColumns;
-  T* values = static_cast<T*>(pointers[2]);
-  int64_t* indices = static_cast<int64_t*>(pointers[3]);
-  kernels::parallel_for(
-      context.parallel, top.split.outer * n_blocks,
-      kernels::grain_rows(top.split.k * kSelectColumns * 8), [&](int64_t lo, int64_t hi) {
-        for (int64_t block = lo; block < hi; ++block) {
-          const int64_t outer = block / n_blocks, first = block % n_blocks * kSelectColumns;
-          const T* src = static_cast<const T*>(pointers[0]) + outer * top.split.k * inner + first;
-          const int64_t to = outer * inner + first;
-          first_of_columns(RowKeys<T>{src, inner, top.wants_largest}, top.split.k,
-                           std::min(kSelectColumns, inner - first),
-                           values == nullptr ? nullptr : values + to,
-                           indices == nullptr ? nullptr : indices + to);
-        }
-      });
-}
-
 const char* run(const TopK& top, const kernels::Context& context, void* const* pointers) {
   if (integer_at(pointers[1], top.k_type, 0) != top.k) return "k is not the one that was compiled";
   kernels::visit(top.type, [&]<class T>() {
-    // An index has to fit into the width of a key.
-    const bool fits = static_cast<uint64_t>(top.split.k) <= std::numeric_limits<Key<T>>::max();
-    if (top.k == 1 && top.split.inner > 1 && fits) return run_columns<T>(top, context, pointers);
+    if (top.k == 1 && has_columns<T>(top.split))
+      return first_of_columns(context, top.split, top.wants_largest,
+                              static_cast<const T*>(pointers[0]), static_cast<T*>(pointers[2]),
+                              static_cast<int64_t*>(pointers[3]));
     kernels::parallel_for(context.parallel, top.split.outer * top.split.inner,
                           kernels::grain_rows(top.split.k * 64),
                           [&](int64_t lo, int64_t hi) { run_rows<T>(top, lo, hi, pointers); });
