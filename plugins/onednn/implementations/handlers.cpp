@@ -70,6 +70,7 @@ constexpr Handler kHandlers[] = {
     {"ReduceSumSquare", refuse_reduce, lower_reduce, kAnyType | kEmpty},
     {"Reshape", refuse_reshape, lower_reshape, kAnyType},
     {"Resize", refuse_resize, lower_resize, kEmpty | kWidened},
+    {"ReverseSequence", refuse_reverse_sequence, lower_reverse_sequence, kAnyType},
     {"Scan", refuse_scan, lower_scan, kAnyType},
     {"ScatterElements", refuse_scatter, lower_scatter, kAnyType},
     {"ScatterND", refuse_scatter, lower_scatter, kAnyType},
