@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GatherBlockQuantized of ONNX Runtime's domain: rows of an embedding that is stored in blocks of 4
-// or 8 bits, which quantizers of language models write.
+// GatherBlockQuantized of ONNX Runtime's domain: rows of an embedding that is stored in blocks of
+// 2, 4 or 8 bits, which quantizers of language models write.
 #include "dims.hpp"
 #include "fused.hpp"
 
@@ -11,7 +11,7 @@ enum Input : uint64_t { kData, kIndices, kScales, kZeros };
 
 struct Form {
   int64_t rank, gather, quantize, block, bits;
-  bool is_packed;  // two values in a byte, the low half first
+  int64_t in_byte;  // values in an element of the data, the lowest bits first
 };
 Result<Form> form_of(Node node) {
   Type data = node.input(kData).type();
@@ -22,17 +22,18 @@ Result<Form> form_of(Node node) {
             .quantize = quantize,
             .block = node.attr_int("block_size", 128),
             .bits = node.attr_int("bits", 4),
-            .is_packed = false};
+            .in_byte = 1};
   if (form.block < 16 || (form.block & (form.block - 1)) != 0)
     return invalid(cat("block_size: expected a power of two from 16, got ", form.block));
   if (form.gather == form.quantize)
     return invalid("quantize_axis: expected another axis than gather_axis");
   if (data.dtype != TN_U8) return form;
-  if (form.bits != 4 && form.bits != 8)
-    return unsupported(cat("bits: expected 4 or 8, got ", form.bits));
-  form.is_packed = form.bits == 4;
-  if (form.gather != 0 || (form.is_packed && form.quantize != form.rank - 1))
-    return invalid("8-bit data: expected gather_axis 0, and quantize_axis last where bits is 4");
+  if (form.bits != 2 && form.bits != 4 && form.bits != 8)
+    return unsupported(cat("bits: expected 2, 4 or 8, got ", form.bits));
+  form.in_byte = 8 / form.bits;
+  if (form.gather != 0 || (form.in_byte > 1 && form.quantize != form.rank - 1))
+    return invalid(
+        "8-bit data: expected gather_axis 0, and quantize_axis last where bits is below 8");
   return form;
 }
 
@@ -57,24 +58,27 @@ Status gather_shape(EditView edit, Node node) {
   TN_CHECK(expect_rows(node, kScales, "scales", form));
   TN_CHECK(expect_rows(node, kZeros, "zero_points", form));
   Dims rows = dims_of(data), out = dims_of(indices);
-  if (form.is_packed) rows.back() = rows.back() * Dim(2);
+  rows.back() = rows.back() * Dim(form.in_byte);
   const auto at = static_cast<std::ptrdiff_t>(form.gather);
   out.insert(out.begin(), rows.begin(), rows.begin() + at);
   out.insert(out.end(), rows.begin() + at + 1, rows.end());
   return set_output(edit, node, 0, dtype, out);
 }
 
-// [.., n] bytes of two values each as [.., 2n] of one.
-Value halves(Builder& b, Value bytes) {
-  Value low = b.op("BitwiseAnd", {bytes, b.cast(b.number(15, TN_I64), TN_U8)});
-  Value high =
-      b.op("BitShift", {bytes, b.cast(b.number(4, TN_I64), TN_U8)}, {{"direction", "RIGHT"}});
-  Value last = b.ints({-1});
-  Value pairs = b.op("Concat", {b.op("Unsqueeze", {low, last}), b.op("Unsqueeze", {high, last})},
-                     {{"axis", -1}});
+// [.., n] bytes of several values each as [.., n * in_byte] of one.
+Value unpacked(Builder& b, Value bytes, const Form& form) {
+  const auto byte = [&](int64_t number) {
+    return b.cast(b.number(static_cast<double>(number), TN_I64), TN_U8);
+  };
+  Value last = b.ints({-1}), mask = byte((1 << form.bits) - 1);
+  std::vector<Value> values;
+  for (int64_t i = 0; i < form.in_byte; ++i) {
+    Value low = b.op("BitShift", {bytes, byte(i * form.bits)}, {{"direction", "RIGHT"}});
+    values.push_back(b.op("Unsqueeze", {b.op("BitwiseAnd", {low, mask}), last}));
+  }
   std::vector<int64_t> dims(b.ranked(bytes, "GatherBlockQuantized").rank(), 0);
   if (!dims.empty()) dims.back() = -1;
-  return b.op("Reshape", {pairs, b.ints(dims)});
+  return b.op("Reshape", {b.op("Concat", values, {{"axis", -1}}), b.ints(dims)});
 }
 Result<std::vector<Value>> gather_decompose(EditView edit, Node node) {
   Builder b(edit);
@@ -88,17 +92,18 @@ Result<std::vector<Value>> gather_decompose(EditView edit, Node node) {
   };
   Value values = rows(kData), scale = rows(kScales);
   Value zero = node.input(kZeros) ? rows(kZeros) : Value();
-  if (form.is_packed) {
-    values = halves(b, values);
+  if (form.in_byte > 1) {
+    values = unpacked(b, values, form);
     if (zero) {
-      // Of an odd number of blocks the last byte has a half that stands for none.
+      // The last byte of zero points may have bits that stand for none.
       if (scales.dims.back() < 0) return unsupported("scales: expected a known number of blocks");
-      zero =
-          b.op("Slice", {halves(b, zero), b.ints({0}), b.ints({scales.dims.back()}), b.ints({-1})});
+      zero = b.op("Slice", {unpacked(b, zero, form), b.ints({0}), b.ints({scales.dims.back()}),
+                            b.ints({-1})});
     }
   }
   if (!zero && data.dtype == TN_U8)
-    zero = b.expand_like(b.cast(b.number(form.is_packed ? 8 : 128, TN_I64), TN_U8), scale);
+    zero = b.expand_like(b.cast(b.number(static_cast<double>(1 << (form.bits - 1)), TN_I64), TN_U8),
+                         scale);
   std::vector<Value> inputs{values, scale};
   if (zero) inputs.push_back(zero);
   const int64_t moved = form.quantize > form.gather ? static_cast<int64_t>(indices.rank()) - 1 : 0;

@@ -6,14 +6,21 @@
 #include "cost.hpp"
 #include "dims.hpp"
 #include "dispatch.hpp"
+#include "numbers.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
 namespace {
 
+// The type of the result: that of x, but of the scale where ONNX says so.
+uint32_t normed_dtype(Node node) {
+  return node.input(node.is("RMSNormalization") ? 1 : 0).dtype();
+}
+
 Status layer_norm_shape(EditView edit, Node node) {
-  Type x = node.input(0).type();
-  TN_CHECK(set_output(edit, node, 0, x));
+  Type x = node.input(0).type(), y = x;
+  y.dtype = normed_dtype(node);
+  TN_CHECK(set_output(edit, node, 0, y));
   tn_any stash = node.attr("stash_type");
   uint32_t statistics = stash.tag == TN_ANY_DTYPE ? static_cast<uint32_t>(stash.v.u) : TN_F32;
   if (!x.ranked) {
@@ -92,13 +99,13 @@ Status norm_ref(const Call& call, bool centred) {
     bias = given;
   }
   double epsilon = call.node().attr_float("epsilon", 1e-5);
-  TN_TRY(out, call.out(0, call.dtype(0), shape));
+  const uint32_t dtype = call.dtype(centred ? 0 : 1);
+  TN_TRY(out, call.out(0, dtype, shape));
   std::vector<double> means(static_cast<size_t>(rows)), inverses(static_cast<size_t>(rows));
   TN_CHECK(dispatch<kFloats>(call.dtype(0), [&]<class T>() -> Status {
     parallel_for(call.ctx(), static_cast<uint64_t>(rows), 4, [&](uint64_t begin, uint64_t end) {
       for (uint64_t row = begin; row < end; ++row) {
         const T* x = call.data<T>(0) + static_cast<int64_t>(row) * size;
-        T* y = data_of<T>(out) + static_cast<int64_t>(row) * size;
         double mean = 0, square = 0;
         for (int64_t i = 0; centred && i < size; ++i)
           mean += static_cast<double>(x[i]) / static_cast<double>(size);
@@ -109,7 +116,8 @@ Status norm_ref(const Call& call, bool centred) {
         double inverse = 1 / std::sqrt(square + epsilon);
         for (int64_t i = 0; i < size; ++i) {
           auto k = static_cast<size_t>(i);
-          y[i] = static_cast<T>((static_cast<double>(x[i]) - mean) * inverse * scale[k] + bias[k]);
+          store_number(data_of<char>(out), dtype, static_cast<int64_t>(row) * size + i,
+                       (static_cast<double>(x[i]) - mean) * inverse * scale[k] + bias[k]);
         }
         means[row] = mean;
         inverses[row] = inverse;
@@ -151,9 +159,10 @@ Result<std::vector<Value>> norm_decompose(EditView edit, Node node) {
   TN_TRY(sum, edit.op("Add", {variance, epsilon}));
   TN_TRY(root, edit.op("Sqrt", {sum}));
   TN_TRY(normal, edit.op("Div", {centred, root}));
-  TN_TRY(scaled, edit.op("Mul", {normal, node.input(1)}));
-  if (!node.input(2)) return std::vector<Value>{scaled};
-  TN_TRY(y, edit.op("Add", {scaled, node.input(2)}));
+  auto typed = [&](Value v) { return b.cast(v, normed_dtype(node)); };
+  Value y = b.mul(typed(normal), typed(node.input(1)));
+  if (node.input(2)) y = b.add(y, typed(node.input(2)));
+  TN_CHECK(b.status());
   return std::vector<Value>{y};
 }
 

@@ -189,7 +189,8 @@ Result<Node> linear_sample(EditView edit, uint64_t seed) {
        .n_outputs = 2});
 }
 
-// A Scan over steps; every head has a state [key, value].
+// A Scan over steps, in float32 at least as sums over all steps are: every head has a state
+// [key, value].
 Result<std::vector<Value>> linear_decompose(EditView edit, Node node) {
   Builder b(edit);
   Type q = node.input(kQuery).type(), v = node.input(kValue).type();
@@ -197,15 +198,17 @@ Result<std::vector<Value>> linear_decompose(EditView edit, Node node) {
   if (!q.is_static() || !v.is_static() || q.rank() != 3 || v.rank() != 3 || heads < 1 || shared < 1)
     return unsupported("LinearAttention: composite where all sizes are known");
   int64_t n = q.dims[0], steps = q.dims[1], key = q.dims[2] / heads, value = v.dims[2] / shared;
-  auto split = [&](uint64_t i, const std::vector<int64_t>& rest) {
+  const uint32_t wide = TN_DTYPE_BITS(q.dtype) < 32 ? uint32_t{TN_F32} : q.dtype;
+  const uint32_t kept = node.input(kPast) ? node.input(kPast).dtype() : q.dtype;
+  auto split = [&](uint64_t i, const std::vector<int64_t>& rest) {  // [steps, n, rest]
     std::vector<int64_t> dims{n, steps};
     dims.insert(dims.end(), rest.begin(), rest.end());
-    return b.cast(b.reshape(node.input(i), dims), q.dtype);
+    return b.transpose(b.cast(b.reshape(node.input(i), dims), wide), {1, 0, 2, 3, 4});
   };
   std::vector<int64_t> state_dims{n, shared, key, value};
   std::vector<Value> inputs{node.input(kPast)
-                                ? b.cast(node.input(kPast), q.dtype)
-                                : b.op("Expand", {b.number(0, q.dtype), b.ints(state_dims)}),
+                                ? b.cast(node.input(kPast), wide)
+                                : b.op("Expand", {b.number(0, wide), b.ints(state_dims)}),
                             split(kQuery, {shared, heads / shared, key}),
                             split(kKey, {shared, key, 1}), split(kValue, {shared, 1, value})};
   if (node.input(kDecay)) inputs.push_back(b.op("Exp", {split(kDecay, {shared, -1, 1})}));
@@ -218,7 +221,7 @@ Result<std::vector<Value>> linear_decompose(EditView edit, Node node) {
            std::vector<Value> in;
            for (size_t i = 0; i < inputs.size(); ++i) {
              Type type = inputs[i].type();
-             if (i > 0) type.dims.erase(type.dims.begin() + 1);
+             if (i > 0) type.dims.erase(type.dims.begin());
              in.push_back(c.take(inner.input(cat("in", i), Type(type.dtype, type.dims))));
            }
            Value state = in[0], learned = in[3];
@@ -228,21 +231,19 @@ Result<std::vector<Value>> linear_decompose(EditView edit, Node node) {
              learned = c.mul(in.back(), c.sub(learned, held));
            }
            state = c.add(state, c.mul(in[2], learned));
-           Value y = c.mul(c.op("MatMul", {in[1], state}), c.number(scale, q.dtype));
+           Value y = c.mul(c.op("MatMul", {in[1], state}), c.number(scale, wide));
            TN_CHECK(c.status());
            TN_CHECK(inner.output("state", state));
            return inner.output("y", y);
          }));
-  const std::vector<int64_t> in_axes(inputs.size() - 1, 1), out_axes{1};
   TN_TRY(scan, edit.add({.type = "Scan",
                          .inputs = inputs,
                          .attrs = {{"body", any_graph(body.get())},
-                                   {"num_scan_inputs", static_cast<int64_t>(in_axes.size())},
-                                   {"scan_input_axes", in_axes},
-                                   {"scan_output_axes", out_axes}},
+                                   {"num_scan_inputs", static_cast<int64_t>(inputs.size() - 1)}},
                          .n_outputs = 2}));
-  std::vector<Value> out{b.reshape(scan.output(1), {n, steps, heads * value}), scan.output(0)};
-  if (node.input(kPast)) out[1] = b.cast(out[1], node.input(kPast).dtype());
+  Value y = b.transpose(scan.output(1), {1, 0, 2, 3, 4});
+  std::vector<Value> out{b.cast(b.reshape(y, {n, steps, heads * value}), q.dtype),
+                         b.cast(scan.output(0), kept)};
   out.resize(node.n_outputs());
   TN_CHECK(b.status());
   return out;

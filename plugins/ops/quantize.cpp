@@ -86,7 +86,8 @@ Status quantize_shape(EditView edit, Node node) {
 }
 
 // The rule of QuantizeLinear for one number: x/scale to the nearest even, plus zero, saturated.
-// ONNX divides in float32; a scale is a float32 (or narrower) number.
+// ONNX divides in float32; a scale is a float32 (or narrower) number. It says nothing of NaN, which
+// becomes the lowest integer, as in ONNX Runtime.
 void store_quantized(void* to,
                      uint32_t dtype,
                      int64_t i,
@@ -96,11 +97,10 @@ void store_quantized(void* to,
                      const CastRule& rule) {
   double ratio = static_cast<double>(static_cast<float>(x) / static_cast<float>(scale));
   if (!is_integer(dtype)) return store_number(to, dtype, i, ratio + zero, rule);
-  double value = std::nearbyint(ratio) + zero;
-  if (std::isnan(value)) value = zero;
+  const double value = std::nearbyint(ratio) + zero;
   const IntegerEnds ends = integer_ends(dtype);
-  value = std::clamp(value, ends.low, ends.high);
-  store_integer(to, dtype, i, static_cast<int64_t>(value));
+  const double held = std::isnan(value) ? ends.low : std::clamp(value, ends.low, ends.high);
+  store_integer(to, dtype, i, static_cast<int64_t>(held));
 }
 
 // Whole bytes of packed types belong to one thread.

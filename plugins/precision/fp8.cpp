@@ -190,7 +190,9 @@ class Fp8 {
     Value wanted =
         b.div(b.div(b.number(out.format->largest, TN_F32), b.op("Where", {found, largest, one})),
               b.number(std::exp2(margin_), TN_F32));
-    Value next = b.op("Where", {found, b.op("Min", {wanted, finite}), out.scale});
+    // A scale of 0 would stand for 1, and the reciprocal of a subnormal one may be infinite.
+    Value least = b.number(std::numeric_limits<float>::min(), TN_F32);
+    Value next = b.op("Where", {found, b.op("Clip", {wanted, least, finite}), out.scale});
     TN_CHECK(b.status());
     TN_CHECK(history.close(edit, kept));
     TN_CHECK(scale.close(edit, next));

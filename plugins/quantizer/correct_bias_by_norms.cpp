@@ -75,6 +75,7 @@ class CorrectBiasByNorms {
       return std::vector<double>();
     }
     TN_TRY(means, channel_means(ctx_, there, why));
+    if (why->empty()) follow_factors(original_.view(), there, &means, why);
     std::vector<double> shift;
     if (!why->empty()) return shift;
     if (!form.layer.slides && there.type().rank() > 2) {

@@ -145,7 +145,7 @@ class Dequantizing {
     const Kind kind = role_of(node).kind;
     if (kind == Kind::kQuantize) return quantize(node);
     if (kind == Kind::kDequantize) return dequantize(node);
-    return kind == Kind::kSameScale ? move(node) : Status();
+    return keeps_scale(node) ? move(node) : Status();
   }
 
   Status quantize(Node node) {

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
+#include "known_numbers.hpp"
+#include "layer_bias.hpp"
 #include "pointwise_values.hpp"
 
 namespace tenon::quantizer {
@@ -49,7 +52,52 @@ Chain chain_to(Value value, std::string* why) {
   }
 }
 
+// What the bias of the layer in front of the normalization is when this is folded into it.
+std::vector<double> folded_bias(Node norm, Node layer) {
+  std::vector<std::vector<double>> of;
+  for (uint64_t i : {1, 2, 3, 4})
+    of.push_back(numbers_of(norm.input(i)));
+  const auto& [scale, bias, mean, variance] = std::tie(of[0], of[1], of[2], of[3]);
+  if (mean.size() != scale.size() || variance.size() != scale.size()) return {};
+  std::vector<double> own = numbers_of(bias_of(layer, role_of(layer)).numbers);
+  if (own.empty()) own.assign(scale.size(), 0);
+  if (own.size() != scale.size()) return {};
+  const double epsilon = norm.attr_float("epsilon", 1e-5);
+  for (size_t c = 0; c < own.size(); ++c)
+    own[c] = (own[c] - mean[c]) * scale[c] / std::sqrt(variance[c] + epsilon) + bias[c];
+  return own;
+}
+
+Node node_named(Graph graph, std::string_view name) {
+  for (Node node : graph.nodes())
+    if (node.name() == name) return node;
+  return {};
+}
+
 }  // namespace
+
+void follow_factors(Graph folded, Value value, std::vector<double>* means, std::string* why) {
+  constexpr double kSame = 1e-5, kLeast = 1e-3;  // of the largest bias
+  const Node norm = chain_to(value, why).norm;
+  const Node layer = norm ? norm.input(0).producer() : Node();
+  const Node now = layer ? node_named(folded, layer.name()) : Node();
+  if (!now || node_named(folded, norm.name()) || role_of(now).kind != Kind::kCompute) return;
+  const std::vector<double> wanted = folded_bias(norm, layer);
+  const std::vector<double> found = numbers_of(bias_of(now, role_of(now)).numbers);
+  if (found.size() != means->size() || wanted.size() != means->size()) return;
+  double most = 0;
+  for (double bias : wanted)
+    most = std::max(most, std::abs(bias));
+  for (size_t c = 0; c < means->size(); ++c) {
+    if (std::abs(found[c] - wanted[c]) <= kSame * most) continue;
+    const double factor = wanted[c] / found[c];
+    if (std::abs(wanted[c]) < kLeast * most || !(factor > 0) || !std::isfinite(factor)) {
+      *why = cat("the bias of ", now.name(), " does not say how its channels were scaled");
+      return;
+    }
+    (*means)[c] /= factor;
+  }
+}
 
 Result<std::vector<double>> channel_means(tn_ctx* ctx, Value value, std::string* why) {
   Chain chain = chain_to(value, why);

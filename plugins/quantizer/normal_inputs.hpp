@@ -15,4 +15,9 @@ namespace tenon::quantizer {
 // no operator has a formula of its own. Empty where it is not made so; why says what is in the way.
 Result<std::vector<double>> channel_means(tn_ctx* ctx, Value value, std::string* why);
 
+// These means in the sizes that the channels have in a model in which the normalization is folded
+// and its layer then divided by factors, as quantizer.equalize does: the layer's bias says which.
+// why: it does not say it.
+void follow_factors(Graph folded, Value value, std::vector<double>* means, std::string* why);
+
 }  // namespace tenon::quantizer

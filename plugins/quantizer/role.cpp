@@ -57,4 +57,11 @@ bool writes_zeros(Node node) {
   return std::find(kTypes.begin(), kTypes.end(), node.type()) != kTypes.end();
 }
 
+bool keeps_scale(Node node) {
+  if (node.is("Resize"))  // that of a region writes a number of its own beside it
+    return node.attr_text("coordinate_transformation_mode") != "tf_crop_and_resize";
+  const Role role = role_of(node);
+  return role.kind == Kind::kSameScale || role.lays_side_by_side;
+}
+
 }  // namespace tenon::quantizer

@@ -53,5 +53,8 @@ struct Role {
 Role role_of(Node node);
 // Of the operators that move elements, those that write zeros between them.
 bool writes_zeros(Node node);
+// Whether the node, on stored values of one scale, gives what stands for its result on floats: it
+// moves elements, lays them side by side, or takes means whose weights add up to 1.
+bool keeps_scale(Node node);
 
 }  // namespace tenon::quantizer

@@ -140,6 +140,9 @@ Status Loop::set_up_curriculum() {
 // Which parameters there are, and whether steps are in float64.
 Status Loop::set_up_parameters() {
   TN_TRY(parameters, find_parameters(free_.view(), given_.parameters));
+  if (const auto kept = weights_of_bodies(free_.view()); !kept.empty())
+    log_line(ctx_, TN_LOG_WARNING,
+             cat("not trained, as they are constants of bodies of control flow: ", few_of(kept)));
   // A single number that a schedule drives is not trained.
   std::erase_if(parameters, [this](const std::string& name) {
     const bool is_driven = std::ranges::count(given_.driven, name, &Driven::name) > 0;

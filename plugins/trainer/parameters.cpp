@@ -5,6 +5,7 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "tenon/sdk/alike.hpp"
 #include "tenon/sdk/edit.hpp"
 #include "tenon/sdk/number.hpp"
 #include "tenon/sdk/pattern.hpp"
@@ -58,6 +59,11 @@ bool is_weight(Value constant) {
   return false;
 }
 
+bool is_trained(Value constant) {
+  tn_any note = constant.note(kTrainNote);
+  return note.tag == TN_ANY_NONE ? is_weight(constant) : int_of(note, 0) != 0;
+}
+
 // By its own name, or by a node that reads it.
 bool is_meant(const std::vector<std::string>& patterns, Value constant) {
   if (!matched_by(patterns, constant.name()).empty()) return true;
@@ -102,9 +108,7 @@ Result<std::vector<std::string>> find_parameters(Graph graph, const ParameterCho
   std::vector<std::string> found;
   for (Value constant : graph.constants()) {
     if (!live.contains(constant.id)) continue;
-    tn_any note = constant.note(kTrainNote);
-    bool trains = note.tag == TN_ANY_NONE ? is_weight(constant) : int_of(note, 0) != 0;
-    if (!trains || is_meant(choice.frozen, constant)) continue;
+    if (!is_trained(constant) || is_meant(choice.frozen, constant)) continue;
     if (choice.only.empty() || is_meant(choice.only, constant)) found.emplace_back(constant.name());
   }
   if (!found.empty()) TN_CHECK(refuse_idle_patterns(graph, "parameters", choice.only));
@@ -119,6 +123,22 @@ Result<std::vector<std::string>> find_parameters(Graph graph, const ParameterCho
   return invalid(
       "expected a model with weights of float32 or float64 to train, got none; precision.widen "
       "makes them of 16-bit ones");
+}
+
+std::vector<std::string_view> weights_of_bodies(Graph graph) {
+  std::vector<std::string_view> names;
+  auto add = [&](std::string_view name) {
+    if (std::ranges::count(names, name) == 0) names.push_back(name);
+  };
+  for (Node node : graph.nodes())
+    for (const Attr& attr : attributes_of(node)) {
+      if (attr.value.tag != TN_ANY_GRAPH) continue;
+      const Graph body{static_cast<const tn_graph*>(attr.value.v.p)};
+      for (Value constant : body.constants())
+        if (is_trained(constant)) add(constant.name());
+      std::ranges::for_each(weights_of_bodies(body), add);
+    }
+  return names;
 }
 
 bool has_finite_numbers(const DLTensor& tensor) {

@@ -22,6 +22,10 @@ struct ParameterChoice {
 // goes first.
 Result<std::vector<std::string>> find_parameters(Graph graph, const ParameterChoice& choice);
 
+// Names of what would be such constants if it were not in bodies of control flow, where constants
+// stay what they are.
+std::vector<std::string_view> weights_of_bodies(Graph graph);
+
 // "a, b, c and 4 more": the names that patterns could have meant, for messages.
 std::string few_of(const std::vector<std::string_view>& names);
 

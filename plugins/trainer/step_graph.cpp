@@ -11,6 +11,7 @@
 
 #include "tenon/sdk/edit.hpp"
 #include "tenon/sdk/listing.hpp"
+#include "tenon/sdk/match.hpp"
 #include "tenon/sdk/notes.hpp"
 
 #include "composed.hpp"
@@ -111,9 +112,10 @@ Result<std::vector<std::string>> add_loss(EditView edit,
   return trained.names;
 }
 
+// As autodiff.value_and_grad writes it; a sum has an expanded constant as its gradient too.
 bool is_zero(Value gradient) {
   Node node = gradient.producer();
-  return node && node.is("Expand") && node.input(0).is_constant();
+  return node && node.is("Expand") && scalar_of(node.input(0)) == 0.0;
 }
 
 // What the loss does not depend on is no parameter: weight decay would pull it to zero.

@@ -39,8 +39,9 @@ EXCEPTIONS = {
     },
     # It dequantizes what it looks up: no column of a row says which inputs are the table's.
     "plugins/quantizer/stored_moves.cpp": {"GatherBlockQuantized"},
-    # They write zeros where their inputs have nothing: no column of a row says it.
-    "plugins/quantizer/role.cpp": {"CenterCropPad", "MaxUnpool", "Pad", "Trilu"},
+    # They write zeros where their inputs have nothing, or take means whose weights add up to 1: no
+    # column of a row says it.
+    "plugins/quantizer/role.cpp": {"CenterCropPad", "MaxUnpool", "Pad", "Resize", "Trilu"},
     # Which integers compute what an operator says: no column of a row has that.
     "plugins/quantizer/integer_rewriting.cpp": {
         "Add",

@@ -69,10 +69,9 @@ Operands planned_quantized(const ConvSite& site) {
   return made;
 }
 
-Window window_of(const ConvSite& site) {
-  const Node& node = site.node();
-  const Dims& kernel = site.dims(node.inputs[1]);  // i, o / g, spatial
-  return find_window(node, site.dims(node.outputs[0]), site.dims(node.inputs[0]),
+Window window_of(const Graph& graph, const Node& node) {
+  const Dims& kernel = graph.values[node.inputs[1]].dims;  // i, o / g, spatial
+  return find_window(node, graph.values[node.outputs[0]].dims, graph.values[node.inputs[0]].dims,
                      Dims(kernel.begin() + 2, kernel.end()));
 }
 
@@ -86,7 +85,7 @@ class Deconvolution {
     const Lowering& lowering = site_.lowering;
     const Node& node = site_.node();
     const Dims& dst_dims = site_.dims(node.outputs[0]);
-    const Window window = window_of(site_);
+    const Window window = window_of(site_.lowering.graph(), site_.node());
     fused_ = fuse(
         lowering, epilogue_,
         {.result_strides = channels_last_strides(dst_dims),
@@ -179,7 +178,7 @@ Offer offer_onednn(const ConvSite& site) {
 
 // Whether a number of the result lies behind all windows, or between those of one axis.
 bool leaves_numbers_out(const ConvSite& site) {
-  const Window window = window_of(site);
+  const Window window = window_of(site.lowering.graph(), site.node());
   for (size_t i = 0; i < window.kernel.size(); ++i)
     if (window.pad_end[i] < 0 || window.kernel[i] < window.strides[i]) return true;
   return false;
@@ -221,6 +220,9 @@ Names conv_transpose_names() {
 std::string refuse_conv_transpose(const Graph& graph, const Node& node) {
   if (std::string why = refuse_image(graph.values[node.inputs[0]]); !why.empty()) return why;
   if (graph.values[node.inputs[1]].type != ElementType::kF32) return "only f32 weights";
+  const Window window = window_of(graph, node);
+  for (size_t i = 0; i < window.kernel.size(); ++i)  // one more window would fit into the rest
+    if (window.pad_end[i] <= -window.strides[i]) return "a stride or more behind the last window";
   return {};
 }
 

@@ -127,6 +127,17 @@ bool fits_in_16_bits(const kernels::Quant& from, const kernels::Quant& to) {
   return to.scale > 0 && from.scale <= kMostSteps * to.scale;
 }
 
+// A mean of quantized values in steps of others; the zero point comes behind the rounding.
+dnnl::post_ops to_other_steps(const kernels::Quant& from, const kernels::Quant& to) {
+  const float factor = from.scale / to.scale;
+  dnnl::post_ops ops;
+  ops.append_eltwise(A::eltwise_linear, factor, -factor * static_cast<float>(from.zero_point));
+  if (to.zero_point == 0) return ops;
+  ops.append_eltwise(A::eltwise_round, 0, 0);
+  ops.append_eltwise(A::eltwise_linear, 1, static_cast<float>(to.zero_point));
+  return ops;
+}
+
 void lower_by_primitive(const PoolSite& site) {
   Lowering& lowering = site.lowering;
   const Node& node = site.node();
@@ -148,14 +159,7 @@ void lower_by_primitive(const PoolSite& site) {
   }
   if (stays) {
     dst.type = src.type;
-    if (!is_same(target, src.quant)) {
-      float alpha = src.quant.scale / target.scale;
-      float beta =
-          static_cast<float>(target.zero_point) - alpha * static_cast<float>(src.quant.zero_point);
-      dnnl::post_ops ops;
-      ops.append_eltwise(A::eltwise_linear, alpha, beta);
-      attr.set_post_ops(ops);
-    }
+    if (!is_same(target, src.quant)) attr.set_post_ops(to_other_steps(src.quant, target));
     lowering.mark_done(quantize);
     result = lowering.graph().nodes[quantize].outputs[0];
   } else {

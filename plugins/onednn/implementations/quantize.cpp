@@ -88,11 +88,10 @@ bool is_view(const Graph& graph, const Node& node) {
 std::optional<View> as_stored(const Lowering& lowering, const Node& node) {
   View view = lowering.view(node.inputs[0]);
   const std::optional<kernels::Quant> quant = tensor_quant(lowering, node);
-  const bool is_same = quant && view.channels == nullptr &&
-                       view.type == lowering.graph().values[node.outputs[0]].type &&
-                       view.quant.scale == quant->scale &&
-                       view.quant.zero_point == quant->zero_point;
-  if (!is_same) return std::nullopt;
+  const bool are_alike = quant && view.channels == nullptr &&
+                         view.type == lowering.graph().values[node.outputs[0]].type &&
+                         is_same(view.quant, *quant);
+  if (!are_alike) return std::nullopt;
   view.quant = {};
   return view;
 }

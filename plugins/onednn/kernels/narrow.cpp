@@ -98,8 +98,8 @@ void quantize_any(const Context& context,
                             static_cast<float>(load<double>(args.scale, scales, at)));
     if (!is_integer) return store(args.to, y, i, ratio + zero, rule);
     const double whole = std::nearbyint(ratio) + zero;
-    const double held = std::isnan(whole) ? zero : whole;
-    store(args.to, y, i, static_cast<int64_t>(std::clamp(held, ends.low, ends.high)), rule);
+    const double held = std::isnan(whole) ? ends.low : std::clamp(whole, ends.low, ends.high);
+    store(args.to, y, i, static_cast<int64_t>(held), rule);
   });
 }
 

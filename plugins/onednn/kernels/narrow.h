@@ -22,7 +22,7 @@ void convert_elements(const Context& context,
 // QuantizeLinear and DequantizeLinear of any types; the zero points are of the stored one. Scales
 // lie as in QuantizeArgs: along an axis of this size with `inner` elements behind it, in blocks
 // where there are any. Numbers are those of ONNX's rule: x / scale in f32, to the nearest even for
-// integers, plus zero, held within the type.
+// integers, plus zero, held within the type; NaN becomes the lowest integer.
 struct AnyQuantizeArgs {
   ElementType from, to, scale;
   int64_t axis = 1, inner = 1, block = 0, n = 0;

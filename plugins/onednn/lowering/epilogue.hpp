@@ -4,6 +4,7 @@
 // (bias, activation, residual, product with a gate, quantization), as post-ops of one primitive.
 // The result is then the chain's last value and nothing between is stored.
 
+#include <cmath>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -88,9 +89,10 @@ std::optional<kernels::Quant> tensor_quant(const Lowering& lowering, const Node&
 // Whether a bias, if there is one, is known; its numbers then, nullptr where there is none.
 bool has_known_bias(const Lowering& lowering, int bias);
 const float* known_bias(Lowering& lowering, int bias);
-// Whether quantized values of one are quantized values of the other.
+// Whether quantized values of one are quantized values of the other, also where they became numbers
+// between them: not where a scale is so large that some would be infinite.
 inline bool is_same(const kernels::Quant& a, const kernels::Quant& b) {
-  return a.scale == b.scale && a.zero_point == b.zero_point;
+  return a.scale == b.scale && a.zero_point == b.zero_point && std::isfinite(255.0F * a.scale);
 }
 // Clip and Relu alone are bounds of the result, whether before rounding or after it.
 bool is_bounds(const EpilogueNode& op);

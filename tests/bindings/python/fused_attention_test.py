@@ -361,7 +361,7 @@ def block_dequantized(values, scales, zeros, block):
     return (values.astype("f") - zero) * scale
 
 
-@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("bits", [2, 4, 8])
 @pytest.mark.parametrize("has_zeros", [False, True])
 def test_rows_of_an_embedding_in_blocks(tmp_path, bits, has_zeros):
     values = RANDOM.integers(0, 2**bits, (7, 48)).astype("u1")
@@ -369,10 +369,9 @@ def test_rows_of_an_embedding_in_blocks(tmp_path, bits, has_zeros):
     scales, ids = np.abs(array(7, 3)), np.array([[5, 0], [6, 2]])
 
     def stored(x):
-        if bits == 8:
-            return x
-        x = np.pad(x, ((0, 0), (0, x.shape[1] % 2)))
-        return x[:, ::2] | x[:, 1::2] << 4
+        in_byte = 8 // bits
+        x = np.pad(x, ((0, 0), (0, -x.shape[1] % in_byte)))
+        return sum(x[:, i::in_byte] << i * bits for i in range(in_byte)).astype("u1")
 
     inputs = {"d": stored(values), "i": ids, "s": scales}
     if has_zeros:

@@ -5,6 +5,7 @@ from math import erf, exp, pi, sqrt
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import tenon
 from onnx import helper
@@ -80,3 +81,40 @@ def test_means_behind_a_relu_are_those_of_the_formula(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         answers(better, x) - answers(small, x), np.full((1, 16), wanted), atol=1e-5
     )
+
+
+def test_means_follow_channels_that_were_equalized(tmp_path: Path) -> None:
+    """What a layer reads is smaller by the factors that its weights are larger by."""
+    rng = np.random.default_rng(3)
+    w = {"w0": rng.standard_normal((8, 4)), "w1": rng.standard_normal((16, 8))}
+    bias, scale = rng.uniform(0.5, 1, 8), np.geomspace(0.01, 10, 8)
+    nodes = [
+        helper.make_node("Gemm", ["x", "w0", "c0"], ["h"], "first", transB=1),
+        helper.make_node("BatchNormalization", ["h", "g", "b", "m", "v"], ["n"], "norm"),
+        helper.make_node("Relu", ["n"], ["r"], "relu"),
+        helper.make_node("Gemm", ["r", "w1", "c1"], ["y"], "second", transB=1),
+    ]
+    numbers = w | {"c0": np.zeros(8), "c1": np.zeros(16), "g": scale, "b": bias}
+    numbers |= {"m": rng.standard_normal(8), "v": np.ones(8)}
+    constants = [constant(name, value.astype("f")) for name, value in numbers.items()]
+    graph = model_of(nodes, [info("x", ["N", 4])], [info("y", None)], constants)
+    norms = ran(tmp_path, graph)
+    even = norms.apply("fusion.default").apply("quantizer.equalize")
+    small = even.apply("quantizer.weights", bits=4, group=8, clip=False)
+    better = small.apply("quantizer.correct_bias_by_norms", original=even, norms=norms)
+    assert [row["node"] for row in better.report["corrected"]] == ["second"]
+
+    def last_weight(model: tenon.Model) -> np.ndarray:
+        path = tmp_path / "last.onnx"
+        model.apply("quantizer.dequantize").save(str(path))
+        all_of = {one.name: one for one in onnx.load(path).graph.initializer}
+        node = next(n for n in onnx.load(path).graph.node if n.name == "second")
+        return onnx.numpy_helper.to_array(all_of[node.input[1]])
+
+    upper = np.array([1 - (1 + erf(-b / s / sqrt(2))) / 2 for b, s in zip(bias, scale)])
+    means = bias * upper + scale * np.exp(-((bias / scale) ** 2) / 2) / sqrt(2 * pi)
+    factor = last_weight(even)[0] / w["w1"][0]
+    assert factor.max() > 4 * factor.min()
+    wanted = (last_weight(even) - last_weight(small)) @ (means / factor)
+    x = np.zeros((1, 4), "f")
+    np.testing.assert_allclose(answers(better, x)[0] - answers(small, x)[0], wanted, atol=1e-4)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ConvTranspose whose padding follows from the shape of its result.
 
+#include <gmock/gmock.h>
+
 #include "both_backends.hpp"
 
 namespace tenon::test {
@@ -41,6 +43,27 @@ TEST_F(ConvTranspose, CutsMoreInFrontThanBehindForAStatedShape) {
       EXPECT_EQ(got.plan["fallback_nodes"], json::array());
       EXPECT_EQ(got.outputs[0], c.expected) << backend << " " << c.extent << c.more;
     }
+  }
+}
+
+// oneDNN takes a result that ends behind the last window only by less than a stride.
+TEST_F(ConvTranspose, IsLeftAloneWhereMoreThanAStrideFollowsTheLastWindow) {
+  for (const char* form : {"10] = ConvTranspose(%x, %w) {dilations = ints [2], strides = ints [1], "
+                           "output_padding = ints [1]}",
+                           "17] = ConvTranspose(%x, %w) {dilations = ints [3], strides = ints [2], "
+                           "output_padding = ints [2]}",
+                           "10] = ConvTranspose(%x, %w) {output_shape = ints [10]}"}) {
+    OwnedGraph graph = parse(std::string(R"(graph {
+  input %x: f32[1, 2, 5]
+  constant %w: f32[2, 1, 3] = [1, 10, 100, 2, 20, 200]
+  %y: f32[1, 1, )") + form + " @n\n  output y = %y\n}");
+    Outcome expected = run(graph, {{"backend", "reference"}});
+    Outcome got = run(graph, {{"backend", "onednn"}});
+    ASSERT_EQ(got.error, "");
+    EXPECT_EQ(got.outputs, expected.outputs);
+    ASSERT_EQ(got.plan["fallback_nodes"].size(), 1u) << form;
+    EXPECT_THAT(got.plan["fallback_nodes"][0]["why"],
+                testing::HasSubstr("a stride or more behind the last window"));
   }
 }
 

@@ -36,6 +36,22 @@ constexpr Case kCases[] = {
   input %b: $[8, 5]
   %y: $[3, 5] = MatMul(%a, %b) @n
   output y = %y)"},
+    {"LinearAttention", R"(input %q: $[2, 5, 16]
+  input %k: $[2, 5, 8]
+  input %v: $[2, 5, 8]
+  input %p: $[2, 1, 8, 8]
+  input %d: $[2, 5, 1]
+  %y: $[2, 5, 16], %s: $[2, 1, 8, 8] = LinearAttention(%q, %k, %v, %p, %d) {update_rule = "gated", q_num_heads = 2, kv_num_heads = 1} @n
+  output y = %y
+  output s = %s)"},
+    {"RmsNormWhoseScaleIsWider", R"(input %x: $[3, 8]
+  input %s: f32[8]
+  %y: f32[3, 8] = RMSNormalization(%x, %s) @n
+  output y = %y)"},
+    {"RmsNormWhoseScaleIsNarrower", R"(input %x: f32[3, 8]
+  input %s: $[8]
+  %y: $[3, 8] = RMSNormalization(%x, %s) @n
+  output y = %y)"},
     {"MatMulOfAWeightThatTwoRead", R"(input %a: $[2, 4]
   constant %w_f32: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, -8]
   %w: $[4, 2] = Cast(%w_f32) {to = dtype $} @w_cast

@@ -118,6 +118,14 @@ TEST_F(Fp8, WhatIsInfiniteIsNotRecorded) {
   EXPECT_EQ(scale("x"), before);
 }
 
+TEST_F(Fp8, AScaleIsNeverZero) {
+  build_step(golden("fp8.json")["cases"][0]["weights"]);
+  ASSERT_EQ(apply("precision.fp8", {{"margin", 64}}), "");
+  compile();
+  step(Floats(12, 1e30f));
+  EXPECT_EQ(scale("x"), std::numeric_limits<float>::min());
+}
+
 TEST_F(Fp8, ProductsCanBeLeftAloneAndAreNamed) {
   build_step(golden("fp8.json")["cases"][0]["weights"]);
   ASSERT_EQ(apply("precision.fp8", {{"skip", "y"}}), "");

@@ -231,6 +231,23 @@ TEST_F(Dequantize, OperatorsOnStoredValues) {
   EXPECT_GT(cosine_now(), 0.999);
 }
 
+TEST_F(Dequantize, StoredValuesThatAreResizedOrLieSideBySide) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", shape_), step = scalar(edit, 0.03f), middle = zero(edit, 128);
+    Value stored = node(edit, "QuantizeLinear", {x, step, middle}, "stored");
+    Value twice = *edit.constant<float>(TN_F32, {4}, {1, 1, 2, 2});
+    Value near = node(edit, "Resize", {stored, {}, twice}, "near");
+    Value mean = node(edit, "Resize", {stored, {}, twice}, "mean", {{"mode", "linear"}});
+    Value all = node(edit, "Concat", {near, mean}, "all", {{"axis", 1}});
+    Value y = node(edit, "DequantizeLinear", {all, step, middle}, "y");
+    ASSERT_EQ(text_of(edit.output("y", y)), "");
+  });
+  float_ = run(model_, shape_, batch_);
+  dequantize();
+  EXPECT_EQ(count_ops("Resize"), 2u);
+  EXPECT_GT(cosine_now(), 0.999);
+}
+
 TEST_F(Dequantize, WhatEntersInEightBitsStays) {
   build([&](EditView edit) {
     Value x = *edit.input("x", Type(TN_U8, {4}));

@@ -4,6 +4,10 @@
 #include <cmath>
 #include <filesystem>
 
+#include "tenon/role/loss.h"
+
+#include "tenon/sdk/build.hpp"
+
 #include "training_session.hpp"
 
 namespace tenon::test {
@@ -262,6 +266,70 @@ TEST_F(Update, ClippingByNormHasPyTorchsTinyTerm) {
   EXPECT_NEAR(weights(one, options)[0], 4 * factor, 5e-7);
   options["clip_norm"] = 1;
   EXPECT_NEAR(weights(one, options)[0], 4 / (std::sqrt(32.0) + 1e-6), 1e-7);
+}
+
+tn_status* sum_of_scores(void*, tn_edit* raw, const tn_objective* given, tn_value_id* out) {
+  return guard([&]() -> Status {
+    EditView edit{raw};
+    Builder b(edit);
+    Value loss = b.op("ReduceSum", {edit.value(given->predictions[0])}, {{"keepdims", 0}});
+    *out = loss.id;
+    return b.status();
+  });
+}
+
+// The gradient of what is added to the only sample is an expanded 1.
+TEST_F(Update, AGradientThatIsOneEverywhereCounts) {
+  static const tn_loss table{sizeof table, 1, sum_of_scores};
+  tn_component_ref* raw = nullptr;
+  ASSERT_EQ(text_of(Status(services.component->lend(ctx_, str("tenon.loss/1"), str("test.sum"),
+                                                    &table, nullptr, nullptr, &raw))),
+            "");
+  lent_["loss"] = std::move(*Component::share(raw, "tenon.loss/1"));
+  services.component->release(raw);
+  auto model = parse(R"(graph {
+  input %x: f32[n, 2]
+  constant %b: f32[1, 2] = [0, 0]
+  %y: f32[n, 2] = Add(%x, %b) @ny
+  output y = %y
+})");
+  auto trained = train(model, data(TrainingTest::table(1)), {{"batch", 1}, {"rate", 0.5}});
+  ASSERT_TRUE(trained.ok()) << text_of(trained.status());
+  EXPECT_THAT(weight(*trained, "b"), testing::Each(-0.5f));
+}
+
+// As a file gives it whose branches share an initializer with the nodes around them.
+TEST_F(Update, WeightsInBodiesStayAndAreNamed) {
+  auto model = parse(R"(graph {
+  input %x: f32[n, 2]
+  constant %go: bool[] = x'01'
+  constant %w: f32[2, 2] = [0, 0, 0, 0]
+  %xw: f32[n, 2] = MatMul(%x, %w) @product
+  %y: f32[n, 2] = If(%go, %xw) {captures = 1, then_branch = graph {
+    input %h: f32[n, 2]
+    constant %v: f32[2, 2] = [1, 0, 0, 1]
+    %t: f32[n, 2] = MatMul(%h, %v) @inner
+    output t = %t
+  }, else_branch = graph {
+    input %h: f32[n, 2]
+    constant %v: f32[2, 2] = [1, 0, 0, 1]
+    %t: f32[n, 2] = Add(%h, %h) @twice
+    output t = %t
+  }} @choice
+  output y = %y
+})");
+  std::vector<std::string> warnings;
+  auto keep = [](void* all, uint32_t level, tn_str, tn_str message) {
+    if (level == TN_LOG_WARNING)
+      static_cast<std::vector<std::string>*>(all)->emplace_back(view(message));
+  };
+  tenon_on_log(session_, keep, &warnings);
+  auto trained = train(model, data(table(8)), {{"batch", 8}, {"rate", 1.0}});
+  tenon_on_log(session_, nullptr, nullptr);
+  ASSERT_TRUE(trained.ok()) << text_of(trained.status());
+  EXPECT_NE(weight(*trained, "w")[0], 0);
+  EXPECT_THAT(warnings, testing::Contains("not trained, as they are constants of bodies of "
+                                          "control flow: v"));
 }
 
 }  // namespace

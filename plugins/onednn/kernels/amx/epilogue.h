@@ -284,9 +284,9 @@ class PanelEpilogue {
     std::memcpy(to[0], &first, sizeof first);
     std::memcpy(to[1], &second, sizeof second);
   }
-  // What is too large for an integer would become the smallest one.
+  // What is too large for an integer would become the smallest one, as NaN shall.
   TENON_INLINE __m512i integers(Vf y) const {
-    const Vf inside = bounds_.may_overflow ? min_fast(y, splat(1e9F)) : y;
+    const Vf inside = bounds_.may_overflow ? min_fast(splat(1e9F), y) : y;
     return reinterpret_cast<__m512i>(round_to_int(inside));
   }
 
