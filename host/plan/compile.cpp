@@ -242,7 +242,8 @@ Result<std::shared_ptr<Compiled>> compile_once(
   Status built = Builder(plan, compiled.get()).build(spares_constants);
   *again = !built.ok() && has_discarded_constants(*compiled->graph.get());
   TN_CHECK(std::move(built));
-  compiled->rests_on_declared = trusts_declared(*compiled->graph.get());
+  compiled->rests_on_declared =
+      compiled->heeded.trusts_declared && trusts_declared(*compiled->graph.get());
   // Slots and executables hold what they read; weights that are packed by now go.
   compiled->graph = Ref<tn_graph>::take(without_constants(*compiled->graph.get()));
   return compiled;

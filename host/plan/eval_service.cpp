@@ -27,6 +27,7 @@ constexpr size_t kForms = 64, kFormsOnDevices = 8;
 
 Status add_taps(tn_plan* plan, const tn_value_id* taps, uint64_t n_taps) {
   if (!n_taps) return {};
+  plan->lessons.warned_of_outputs = true;  // a pass may have changed declared types inside
   for (uint64_t i = 0; i < n_taps; ++i)
     if (is_state(plan->graph.get(), taps[i], 1))
       return invalid(cat("tap ", i, ": ", view(g().value_name(plan->graph.get(), taps[i])),
