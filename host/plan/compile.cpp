@@ -241,7 +241,8 @@ Result<CompiledRef> compile_once(tn_plan* plan, Inputs in, bool spares_constants
   Status built = Builder(plan, compiled.get()).build(spares_constants);
   *again = !built.ok() && has_discarded_constants(*compiled->graph.get());
   TN_CHECK(std::move(built));
-  compiled->rests_on_declared = trusts_declared(*compiled->graph.get());
+  compiled->rests_on_declared =
+      compiled->compiled_under.trusts_declared && trusts_declared(*compiled->graph.get());
   // Slots and executables hold what they read; weights that are packed by now go.
   compiled->graph = Ref<tn_graph>::take(without_constants(*compiled->graph.get()));
   return compiled;

@@ -29,6 +29,7 @@ constexpr size_t kMostSpecializations = 64, kMostOnDevices = 8;
 
 Status add_taps(tn_plan* plan, std::span<const tn_value_id> taps) {
   if (taps.empty()) return {};
+  plan->assumptions.warned_of_outputs = true;  // a pass may have changed declared types inside
   for (size_t i = 0; i < taps.size(); ++i)
     if (is_state(plan->graph.get(), taps[i], 1))
       return invalid(cat("tap ", i, ": ", view(g().value_name(plan->graph.get(), taps[i])),

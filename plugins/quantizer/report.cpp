@@ -121,7 +121,8 @@ Status check_something_taken(const Assignment& assignment) {
     if (one.role.kind == Kind::kCompute && shown++ < 3)
       reasons += cat(reasons.empty() ? "" : "; ", one.node.name(), ": ", one.why);
   }
-  if (reasons.empty()) reasons = "the model has no convolution or matrix product";
+  if (reasons.empty())
+    reasons = "the model has no convolution or matrix product outside of control flow";
   return {TN_FAILED_PRECONDITION, cat("nothing to quantize (", reasons, ")")};
 }
 

@@ -190,16 +190,18 @@ def _exported(
             traced = torch.export.export(module, examples, dynamic_shapes=free, strict=False)
             lost += _without_gradient(traced.graph_module)
         if traced is not module:
-            _refuse_divisors(traced.graph_module)
-        program = torch.onnx.export(
-            traced,
-            examples,
-            dynamo=True,
-            dynamic_shapes=free,
-            input_names=names,
-            optimize=False,  # keeps BatchNormalization apart from the product before it
-            verbose=False,
-        )
+            _refuse_left_out(traced.graph_module)
+            _give_sizes(traced.graph_module)
+        with torch.no_grad():  # attention gives other strides with gradients than the trace has
+            program = torch.onnx.export(
+                traced,
+                examples,
+                dynamo=True,
+                dynamic_shapes=free,
+                input_names=names,
+                optimize=False,  # keeps BatchNormalization apart from the product before it
+                verbose=False,
+            )
     _name_apart(program.model)
     return program.model_proto, lost
 
@@ -250,12 +252,34 @@ def _without_gradient(graph: Any) -> list[str]:
     return lost
 
 
-def _refuse_divisors(graph: Any) -> None:
-    """The exporter leaves them out without a word."""
+def _refuse_left_out(graph: Any) -> None:
+    """What the exporter leaves out without a word."""
     for node in graph.graph.nodes:
-        given = node.args[6] if len(node.args) > 6 else node.kwargs.get("divisor_override")
-        if "avg_pool" in str(node.target) and given is not None:
+        name = str(node.target)
+        divisor = node.args[6] if len(node.args) > 6 else node.kwargs.get("divisor_override")
+        if "avg_pool" in name and divisor is not None:
             raise ValueError("divisor_override of an average pool is not exported")
+        if "scatter_reduce" in name and "mean" in node.args:
+            raise ValueError("scatter_reduce by mean is not exported; divide the sum by the counts")
+
+
+def _give_sizes(graph: Any) -> None:
+    """Sizes in place of fractional factors with align_corners: a file whose factors are fractions
+    has the corners of a size that is not rounded."""
+    for node in graph.graph.nodes:
+        if ".upsample_" not in str(node.target) or len(node.args) != 4:
+            continue
+        image, _, corners, factors = node.args
+        if not corners or not factors or all(float(one).is_integer() for one in factors):
+            continue
+        sizes = list(node.meta["val"].shape[2:])
+        if not all(isinstance(one, int) for one in sizes):
+            raise ValueError(
+                f"scale_factor {factors} with align_corners=True is exported for sizes that are "
+                "numbers alone; give them, or size in place of scale_factor"
+            )
+        node.args = (image, sizes, corners, None)
+    graph.recompile()
 
 
 def _nodes(graph: Any) -> Iterator[Any]:

@@ -101,6 +101,23 @@ def test_integers_that_a_cast_makes_of_an_input_are_exact(level):
     assert cast.compile()(np.array([257, 301, 4099], "f"))[0].tolist() == [257, 301, 4099]
 
 
+@pytest.mark.parametrize("number", [-3.4028235e38, 1e30, -np.inf])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_numbers_of_a_mask_are_finite_in_the_low_type_where_they_were(dtype, number):
+    g = tn.Graph()
+    x, seen = g.add_input("x", "float32", [2, 4]), g.add_input("seen", "bool", [2, 4])
+    y = g.add_node("MatMul", [x, g.add_constant(np.eye(4, dtype="f"), "w")])
+    number = np.array(number, "f")
+    y = g.add_node("Where", [seen, y, g.add_constant(number, "hidden")])
+    g.add_output("y", g.add_node("Softmax", [y]))
+    model = g.build()
+    rows = np.array([[True, True, False, False], [False] * 4])
+    wanted = model.compile()(np.zeros((2, 4), "f"), rows)[0]
+    for level in LEVELS:
+        cast = model.apply("precision.autocast", dtype=dtype, level=level)
+        np.testing.assert_array_equal(cast.compile()(np.zeros((2, 4), "f"), rows)[0], wanted)
+
+
 @pytest.mark.parametrize("interface", ["keep", "float64"])
 @pytest.mark.parametrize("build", NARROW)
 def test_operators_without_float64_read_float32_in_a_model_that_is_widened(build, interface):

@@ -84,6 +84,22 @@ def test_bytes_that_are_no_list_are_refused(push, damage, message):
         push._native.arrays(np.ascontiguousarray(raw), np.ones(3, np.float32))
 
 
+def test_an_index_outside_of_a_sequence_of_declared_sizes_is_refused():
+    rows = helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [4]))
+    tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, ["n", "m"])
+    row = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    nodes = [
+        helper.make_node("SplitToSequence", ["x"], ["s"], axis=0, keepdims=0),
+        helper.make_node("Constant", [], ["i"], value_int=4),
+        helper.make_node("SequenceAt", ["s", "i"], ["y"]),
+    ]
+    plan = plan_of(nodes, {"x": tensor}, {"y": row, "s": rows})
+
+    assert plan(np.ones((5, 4), np.float32))[0].shape == (4,)
+    with pytest.raises(tenon.TenonError, match=r"position: expected -3\.\.2, got 4"):
+        plan(np.ones((3, 4), np.float32))
+
+
 def test_a_body_takes_and_gives_sequences():
     # Pushes the loop's number on each of three turns.
     int_type = helper.make_tensor_type_proto(TensorProto.INT64, [])

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 import tenon
 from conftest import single
-from tenon import errors, events
+from onnx import TensorProto, helper
+from tenon import errors, events, onnx_backend
 
 
 @pytest.mark.parametrize("code", sorted(errors._CLASSES))
@@ -133,6 +134,20 @@ def test_the_interrupt_handler_is_pythons_again_after_a_run():
         for _ in range(1000):
             pass
     assert signal.getsignal(signal.SIGINT) == before
+
+
+def test_a_tap_whose_type_a_pass_has_changed_is_no_contradiction(caplog):
+    def info(name):
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 2])
+
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Sqrt", ["h"], ["y"])]
+    w = helper.make_tensor("w", TensorProto.FLOAT, [2, 2], [1, 0, 0, 1])
+    graph = helper.make_graph(nodes, "g", [info("x")], [info("y")], [w], value_info=[info("h")])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    model = onnx_backend.model_of(proto).apply("precision.autocast", dtype="float16")
+
+    assert model.compile(taps=["h"])(np.ones((3, 2), np.float32))[1].dtype == np.float16
+    assert "declared" not in caplog.text
 
 
 def test_log_lines_go_to_logging(caplog):

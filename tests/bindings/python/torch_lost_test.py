@@ -117,3 +117,28 @@ def test_modules_may_take_their_inputs_as_one_tuple(torch):
 def test_a_divisor_that_the_exporter_leaves_out_is_refused(torch):
     with pytest.raises(ValueError, match="divisor_override of an average pool is not exported"):
         nn.from_torch(torch.nn.AvgPool2d(2, divisor_override=3), {"x": ("N", 2, 8, 8)})
+
+
+def test_a_mean_that_the_exporter_leaves_out_is_refused(torch):
+    at = torch.tensor([[0, 1, 0]])
+    module = part(torch, lambda self, y: y.scatter_reduce(0, at, y, "mean"))
+    with pytest.raises(ValueError, match="scatter_reduce by mean is not exported"):
+        nn.from_torch(module, {"x": (2, 3)})
+
+
+@pytest.mark.parametrize("mode", ["linear", "bilinear", "bicubic", "trilinear"])
+def test_aligned_corners_are_those_of_the_rounded_size(torch, mode):
+    sizes = [7] * {"linear": 1, "trilinear": 3}.get(mode, 2)
+    module = torch.nn.Upsample(scale_factor=1.5, mode=mode, align_corners=True)
+    x = torch.randn(2, 3, *sizes, generator=torch.Generator().manual_seed(0))
+    (got,) = nn.from_torch(module, {"x": ("N", 3, *sizes)}).compile()(x.numpy())
+    np.testing.assert_allclose(got, module(x), atol=1e-5)
+
+
+def test_aligned_corners_of_an_open_size_want_a_whole_factor(torch):
+    def module(factor):
+        return torch.nn.Upsample(scale_factor=factor, mode="bilinear", align_corners=True)
+
+    assert nn.from_torch(module(2), {"x": (1, 3, "H", 8)}).outputs[0].shape[3] == 16
+    with pytest.raises(ValueError, match="exported for sizes that are numbers"):
+        nn.from_torch(module(1.5), {"x": (1, 3, "H", 8)})

@@ -263,3 +263,24 @@ def test_a_model_names_no_folder_of_the_machine_that_made_it(tmp_path):
     torch_modules.loaded(proto, {"x": nn.Input(("N", 4))}).save(tmp_path / "model.onnx")
     written = (tmp_path / "model.onnx").read_bytes()
     assert b"/folder/of/mine" not in written and b"name_scopes" in written
+
+
+def test_attention_with_a_learned_bias(torch):
+    class Attention(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.query, self.bias = (
+                torch.nn.Linear(16, 16),
+                torch.nn.Parameter(torch.randn(6, 6, 2)),
+            )
+
+        def forward(self, x):
+            n, length, size = x.shape
+            q = self.query(x).view(n, length, 2, 8).transpose(1, 2)
+            bias = self.bias.permute(2, 0, 1).contiguous()[None]
+            y = torch.nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=bias)
+            return y.transpose(1, 2).contiguous().reshape(n, length, size)
+
+    module, x = Attention().eval(), torch.randn(2, 6, 16)
+    (got,) = nn.from_torch(module, {"x": (2, 6, 16)}).compile()(x.numpy())
+    np.testing.assert_allclose(got, module(x).detach(), atol=1e-5)
