@@ -44,7 +44,7 @@ TEST_F(FirstNan, InWhatSequencesAndOptionalValuesHold) {
     %root: f64[2] = Sqrt(%x) @the_root
     %list: seq f64[2] = SequenceConstruct(%root, %root) @list
     %all: f64[4] = ConcatFromSequence(%list) {axis = 0} @all
-    %maybe: optional f64[4] = Optional(%all) @maybe
+    %maybe: opt f64[4] = Optional(%all) @maybe
     %got: f64[4] = OptionalGetElement(%maybe) @got
     output y = %got
   })";
