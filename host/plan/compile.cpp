@@ -29,8 +29,12 @@ class Builder {
     TN_CHECK(add_inputs());
     TN_TRY(partitions, compile_partitions(plan_, out_->graph.get(), out_->compiled_under.lost,
                                           spares_constants, &out_->fallbacks));
-    for (CompiledPartition& one : partitions)
-      TN_CHECK(one.exe ? add_partition(one) : add_control(one.partition));
+    for (CompiledPartition& one : partitions) {
+      if (one.partition.is_late)
+        TN_CHECK(add_late(one));
+      else
+        TN_CHECK(one.exe ? add_partition(one) : add_control(one.partition));
+    }
     TN_CHECK(add_outputs());
     for (Slot& slot : out_->slots)
       if (slot.input < 0 && !slot.constant && slot.first_step == SIZE_MAX) slot.first_step = 0;
@@ -121,11 +125,27 @@ class Builder {
     TN_CHECK(
         connect(compiled.graph.get(), use.own_memory ? partition.backend : kCpuSpace, use, &step));
     step.workspace = use.table->workspace(use.self, compiled.exe.get());
-    for (tn_node_id node : partition.nodes)
-      step.names.emplace_back(view(g().node_name(out_->graph.get(), node)));
-    step.label = cat(use.id, ": ", step.names[0]);
-    if (step.names.size() > 1) step.label += cat(" and ", step.names.size() - 1, " more");
+    set_names(partition, use.id, &step);
     step.exe = std::move(compiled.exe);
+    add_step(std::move(step));
+    return {};
+  }
+
+  void set_names(const Partition& partition, std::string_view who, Step* step) const {
+    for (tn_node_id node : partition.nodes)
+      step->names.emplace_back(view(g().node_name(out_->graph.get(), node)));
+    step->label = cat(who, ": ", step->names[0]);
+    if (step->names.size() > 1) step->label += cat(" and ", step->names.size() - 1, " more");
+  }
+
+  Status add_late(const CompiledPartition& late) {
+    Step step;
+    step.kind = StepKind::kLate;
+    TN_CHECK(
+        connect(late.graph.get(), kCpuSpace, *plan_->backends[late.partition.backend], &step));
+    set_names(late.partition, "late sizes", &step);
+    TN_TRY(plan, make_plan(plan_->ctx, late.graph.get(), {}, plan_->options_text));
+    step.bodies.emplace_back("", plan);
     add_step(std::move(step));
     return {};
   }

@@ -5,6 +5,7 @@
 
 #include "graph/op_table.hpp"
 #include "plan/assumptions.hpp"
+#include "plan/late_sizes.hpp"
 #include "plan/partition.hpp"
 #include "services/trace.hpp"
 
@@ -42,7 +43,10 @@ class Compiler {
  private:
   Result<std::vector<Partition>> split(std::vector<Fallback>* found) {
     Span span(plan_->trace(), "compile", "partition");
-    return partition(graph_, plan_->backends, lost_, found);
+    TN_TRY(out, partition(graph_, plan_->backends, lost_, found));
+    // States stay with the plan that has them.
+    if (plan_->states.empty()) split_late_sizes(*graph_, plan_->backends, &out, found);
+    return out;
   }
 
   // False: a backend has lost a partition.
@@ -56,6 +60,11 @@ class Compiler {
       made_.push_back(same == before.end() ? CompiledPartition() : std::move(*same));
       made_.back().partition = partition;
       if (partition.backend == kHostBackend || made_.back().exe) continue;
+      if (partition.is_late) {
+        TN_TRY(cut, cut_out(partition.nodes));
+        made_.back().graph = std::move(cut);
+        continue;
+      }
       spare_constants(partition.nodes);
       failed = compile_one(made_.back());
       if (!failed.ok()) break;

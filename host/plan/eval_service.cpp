@@ -117,7 +117,7 @@ tn_status* run(tn_plan* plan,
 
 json partition_json(tn_plan* plan, const Step& step) {
   json partition = {{"nodes", step.names}};
-  if (step.kind == StepKind::kControl) {
+  if (!step.bodies.empty()) {
     partition["backend"] = "host";
     return partition;
   }

@@ -23,6 +23,7 @@ struct Partition {
   int backend = kHostBackend;
   size_t depth = 0;
   std::vector<tn_node_id> nodes;  // in topological order
+  bool is_late = false;           // a plan of its own, once a run knows the sizes (late_sizes.hpp)
 };
 
 Result<std::vector<Partition>> partition(tn_graph* graph,
@@ -33,7 +34,7 @@ Result<std::vector<Partition>> partition(tn_graph* graph,
 // A partition as its backend compiled it.
 struct CompiledPartition {
   Partition partition;
-  Ref<tn_graph> graph;  // of its nodes alone; none of the host's
+  Ref<tn_graph> graph;  // of its nodes alone; none of control flow
   Exe exe;
 };
 

@@ -94,7 +94,7 @@ struct Slot {
   }
 };
 
-enum class StepKind { kPartition, kControl, kCopy };
+enum class StepKind { kPartition, kControl, kLate, kCopy };
 
 struct Step {
   StepKind kind = StepKind::kPartition;
@@ -105,7 +105,7 @@ struct Step {
   std::vector<std::string> names;  // of the nodes
   std::string label;               // for traces
   bool has_state = false;          // the backend keeps state for it
-  // kControl
+  // kControl: bodies by attribute; kLate: the plan of the nodes, which compiles for each run's sizes
   tn_node_id node = 0;
   const tn_op* row = nullptr;
   std::vector<std::pair<std::string, Ref<tn_plan>>> bodies;

@@ -61,6 +61,8 @@ class Run {
         return spanned("copy", step, &Run::run_copy);
       case StepKind::kControl:
         return spanned("control", step, &Run::run_control);
+      case StepKind::kLate:
+        return spanned("late sizes", step, &Run::run_late);
       case StepKind::kPartition:
         return spanned("partition", step, &Run::run_partition);
     }
@@ -267,6 +269,18 @@ class Run {
       add_control_profile(step.names[0], view(step.row->type), now_ns() - start, layers,
                           *request_.profile);
     return {};
+  }
+
+  Status run_late(const Step& step) {
+    TN_CHECK(fetch_all(step));
+    set_arguments(step);
+    Asked asked{this, &step};
+    rc_.asked.assign(step.out.size(), false);
+    tn_outputs outputs{&asked, give};
+    const std::vector<const DLTensor*> arguments = rc_.arguments;
+    TN_CHECK(run_plan(step.bodies[0].second.get(),
+                      {arguments, &outputs, request_.cancel, request_.profile}));
+    return check_made(step);
   }
 
   Status run_copy(const Step& step) {

@@ -49,11 +49,13 @@ void Draws::normal(std::span<float> out) {
                  [](double x) { return static_cast<float>(x); });
 }
 
-// Marsaglia and Tsang 2000; a shape below 1 by their section 6.
-double Draws::gamma(double shape) {
+// Marsaglia and Tsang 2000; a shape below 1 by their section 6. The logarithm of the number: that
+// of a small shape is often below what a double holds.
+double Draws::log_gamma(double shape) {
   if (shape < 1) {
-    double at = gamma(shape + 1);
-    return at * std::pow(1 - uniform(), 1 / shape);
+    constexpr double kLeast = 1e-300;  // so that the quotient stays finite
+    const double at = log_gamma(shape + 1);
+    return at + std::log(1 - uniform()) / std::max(shape, kLeast);
   }
   const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
   while (true) {
@@ -63,13 +65,14 @@ double Draws::gamma(double shape) {
     if (v <= 0) continue;
     if (std::log(1 - uniform()) <
         0.5 * static_cast<double>(x) * static_cast<double>(x) + d - d * v + d * std::log(v))
-      return d * v;
+      return std::log(d * v);
   }
 }
 
+// X / (X + Y) of two such numbers.
 double Draws::beta(double alpha) {
-  double a = gamma(alpha), b = gamma(alpha);
-  return a + b > 0 ? a / (a + b) : 0.5;  // both may be 0 where alpha is very small
+  const double x = log_gamma(alpha), y = log_gamma(alpha);
+  return 1 / (1 + std::exp(y - x));
 }
 
 }  // namespace tenon::augment

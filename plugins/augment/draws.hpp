@@ -24,7 +24,7 @@ class Draws {
   void normal(std::span<float> out);  // standard normal numbers
 
  private:
-  double gamma(double shape);
+  double log_gamma(double shape);
   uint64_t seed_, place_, used_ = 0, normals_ = 0;
   std::array<double, 8> ready_{};
 };

@@ -32,7 +32,8 @@ struct PackPlan {
 struct Saved {
   Value base;
   std::vector<SavedRead> reads;
-  int last_use = 0;  // the forward node that reads it last
+  int wait_from = 0;  // of the forward nodes that may wait for it: the last one that reads it, or
+                      // the next one behind its own where none does
   PackPlan plan = {};
   std::string_view why = {};  // it is kept as it is; empty: it is packed
 };
@@ -147,7 +148,7 @@ class Compress {
       packed += sizes_.of(output);
     if (packed >= bytes) return "step";
     const std::vector<Node>& forward = joint.forward();
-    auto at = std::find_if(forward.begin() + saved.last_use, forward.end(), is_wait_place);
+    auto at = std::find_if(forward.begin() + saved.wait_from, forward.end(), is_wait_place);
     if (at == forward.end()) return "last";
     out->place = *at;
     return "";
@@ -225,13 +226,13 @@ class Compress {
     std::vector<Saved> out;
     for (const SavedRead& read : reads) {
       auto [at, is_new] = number.emplace(read.base.id, out.size());
-      if (is_new) out.push_back({read.base, {}, joint.place(read.base.producer())});
+      if (is_new) out.push_back({read.base, {}, joint.place(read.base.producer()) + 1});
       out[at->second].reads.push_back(read);
     }
     for (size_t i = 0; i < joint.forward().size(); ++i)
       for (Value input : joint.forward()[i].inputs()) {
         auto at = input ? number.find(base_of(input).id) : number.end();
-        if (at != number.end()) out[at->second].last_use = static_cast<int>(i);
+        if (at != number.end()) out[at->second].wait_from = static_cast<int>(i);
       }
     return out;
   }

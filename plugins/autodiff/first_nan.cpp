@@ -17,16 +17,21 @@ struct Watched {
   std::string who;
 };
 
+// What sequences and optional values hold is watched where nodes put it in.
+bool is_watched(Value value) {
+  return value && value.raw_type().kind == TN_KIND_TENSOR && is_float(value.dtype());
+}
+
 std::vector<Watched> watched(const Graph& graph) {
   std::vector<Watched> out;
   for (Value input : graph.inputs())
-    if (is_float(input.dtype())) out.push_back({input, cat("input ", input.name())});
+    if (is_watched(input)) out.push_back({input, cat("input ", input.name())});
   for (Node node : nodes_behind(graph.outputs())) {
     for (Value input : node.inputs())
-      if (input && input.is_constant() && is_float(input.dtype()))
+      if (is_watched(input) && input.is_constant())
         out.push_back({input, cat("constant ", input.name())});
     for (Value output : node.outputs())
-      if (output && is_float(output.dtype())) out.push_back({output, described(node)});
+      if (is_watched(output)) out.push_back({output, described(node)});
   }
   return out;
 }

@@ -3,6 +3,7 @@
 // again when that segment's turn comes, from what enters the segment, and is not kept until then.
 // The numbers are the same to the bit: the same nodes on the same values, draws with the same
 // seeds.
+#include <algorithm>
 #include <numeric>
 
 #include <nlohmann/json.hpp>
@@ -40,8 +41,10 @@ class Recompute {
     nlohmann::json summary;
     Chosen chosen;
     if (budget_ > 0) {
+      constexpr double kMost = 0x1p62;  // so that it is a number of bytes
       double bytes = budget_ <= 1 ? budget_ * static_cast<double>(before) : budget_;
-      TN_TRY(within, choose_within(graph, static_cast<int64_t>(bytes), sizes_, times_));
+      TN_TRY(within,
+             choose_within(graph, static_cast<int64_t>(std::min(bytes, kMost)), sizes_, times_));
       chosen = std::move(within);
     } else if (regions_.empty()) {
       TN_TRY(ends, least_peak_cuts(graph, sizes_));

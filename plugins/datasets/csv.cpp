@@ -32,6 +32,19 @@ std::optional<double> number_in(std::string_view cell) {
   return out;
 }
 
+// A whole number, also one of more digits than a double has.
+std::optional<int64_t> integer_in(std::string_view cell) {
+  cell = trimmed(cell);
+  if (!cell.empty() && cell[0] == '+') cell.remove_prefix(1);
+  int64_t out = 0;
+  auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), out);
+  if (code == std::errc() && end == cell.data() + cell.size()) return out;
+  const std::optional<double> number = number_in(cell);
+  const bool is_whole =
+      number && *number == std::floor(*number) && std::abs(*number) < 0x1p53;  // "1.0"
+  return is_whole ? std::optional(static_cast<int64_t>(*number)) : std::nullopt;
+}
+
 // As float32 holds it; a number beyond that is none.
 std::optional<float> float_in(std::string_view cell) {
   std::optional<double> number = number_in(cell);
@@ -160,11 +173,12 @@ class Reading {
         return invalid(cat(who_, ": line ", text_.lines[r], ", column ", column + 1,
                            ": expected a label, got an empty cell"));
       std::optional<double> number = number_in(text_.at(r, column));
+      std::optional<int64_t> integer = integer_in(text_.at(r, column));
       numbers = numbers && number;
-      whole = whole && number && *number == std::floor(*number) && std::abs(*number) < 0x1p53;
+      whole = whole && integer;
       if (number && !float_in(text_.at(r, column))) too_large = r;
       targets->push_back(float_in(text_.at(r, column)).value_or(0));
-      classes->push_back(whole ? static_cast<int64_t>(*number) : 0);
+      classes->push_back(integer.value_or(0));
     }
     std::string name = options_.text("label_field");
     if (numbers && !whole && too_large) return no_number(*too_large, column);

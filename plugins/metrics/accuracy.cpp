@@ -47,6 +47,9 @@ class Accuracy {
  private:
   // The model ends in ArgMax.
   Status update_decided(const DLTensor& answers, Tensors label) {
+    if (top_k_ > 1)
+      return invalid(cat("option top_k: expected float scores to find ", top_k_,
+                         " classes in, got answers of ", dtype_name(dtype_of(answers))));
     TN_TRY(truth, label_at(label, 0));
     TN_TRY(labels, labels_of(*truth));
     TN_TRY(numbers, numbers_as<int64_t>(answers));

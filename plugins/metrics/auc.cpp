@@ -53,10 +53,11 @@ class Auc {
     columns_.resize(classes_ > 2 ? classes_ : 1);
     for (size_t i = 0; i < of.labels.size(); ++i) {
       const double* row = of.row(i);
-      if (std::any_of(row, row + classes_, [](double x) { return std::isnan(x); }))
-        return invalid(cat("sample ", labels_.size(), ": a score is not a number"));
-      for (size_t c = 0; c < columns_.size(); ++c)
-        columns_[c].push_back(classes_ == 2 ? row[1] - row[0] : row[c]);
+      for (size_t c = 0; c < columns_.size(); ++c) {
+        const double score = classes_ == 2 ? row[1] - row[0] : row[c];
+        if (std::isnan(score)) return invalid(no_number(row));
+        columns_[c].push_back(score);
+      }
       labels_.push_back(of.labels[i]);
     }
     return {};
@@ -83,6 +84,12 @@ class Auc {
   }
 
  private:
+  // Of the sample that comes next: numbers that are no NaN have no order with one.
+  std::string no_number(const double* row) const {
+    const bool has_nan = std::any_of(row, row + classes_, [](double x) { return std::isnan(x); });
+    return cat("sample ", labels_.size(),
+               has_nan ? ": a score is not a number" : ": both scores are the same infinity");
+  }
   std::optional<double> of_class(size_t c) const {
     auto wanted = static_cast<int64_t>(columns_.size() == 1 ? 1 : c);
     std::vector<bool> positive(labels_.size());

@@ -38,6 +38,8 @@ class Loop {
   Status set_up_curriculum();
   // Finds the largest batch that fits into the memory that was given.
   Status fit_batch(const Cancel& cancel);
+  // Passes on forward and backward, for steps of this batch.
+  Status set_up_joint(uint64_t batch, const Cancel& cancel);
   // by_backend: it computes in the precision that was asked for by itself.
   Status set_up_recipe(std::string_view backend, bool by_backend);
   Status resume(const Cancel& cancel);
@@ -76,7 +78,7 @@ class Loop {
   bool ends_window() const;
   uint64_t windows_done() const;
   bool at_end() const;
-  // Of the model's constants, trained.
+  // Of the model's constants, trained; nothing else that the states hold is copied.
   Result<Weights> weights() const;
   // The same as they were put into a copy of the model, with statistics that were estimated again.
   Result<Weights> weights_of(Graph model) const;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What comes out of the loop: weights, the model with them, the report.
+#include <algorithm>
+
 #include "loop.hpp"
 
 namespace tenon::trainer {
@@ -7,19 +9,24 @@ namespace tenon::trainer {
 using nlohmann::json;
 
 Result<Weights> Loop::weights() const {
-  bool from_best = position_.finished && !best_.empty();
+  const bool from_best = position_.finished && !best_.empty();
+  const std::vector<std::string> states = stepper_->state_names();
   Weights out;
-  TN_TRY(states, stepper_->states());
-  for (const auto& [name, tensor] : states) {
+  for (const std::string& name : states) {
     Value constant = Graph{model_}.find(name);
     if (!constant || !constant.is_constant()) continue;
     auto best = best_.find(name);
-    auto average = states.find(average_of(name));
     auto of_epochs = average_.find(name);
-    out[name] = from_best && best != best_.end() ? best->second
-                : of_epochs != average_.end()    ? of_epochs->second
-                : average != states.end()        ? average->second
-                                                 : tensor;
+    if (from_best && best != best_.end()) {
+      out[name] = best->second;
+    } else if (of_epochs != average_.end()) {
+      out[name] = of_epochs->second;
+    } else {
+      const std::string average = average_of(name);
+      const bool has_average = std::ranges::binary_search(states, average);
+      TN_TRY(one, stepper_->states({has_average ? average : name}));
+      out[name] = one.begin()->second;
+    }
   }
   return out;
 }

@@ -86,9 +86,11 @@ Result<StepContents> Loop::contents_of_step(uint64_t batch, const Cancel& cancel
   }
   recipe_.check_nan = false;
   recipe_.steps_per_epoch = batches_of(samples_.size(), batch);
+  TN_CHECK(set_up_joint(batch, cancel));
   Result<StepGraph> plain = make_step(recipe_, sizes, cancel);
   recipe_.check_nan = given_.check_nan;
   recipe_.steps_per_epoch = batches_per_epoch();
+  TN_CHECK(set_up_joint(batch_, cancel));
   if (!plain.ok()) return std::move(plain).status();
   return StepContents::of(plain->graph.view());
 }

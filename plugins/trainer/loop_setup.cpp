@@ -4,6 +4,7 @@
 #include <set>
 
 #include "batch_finder.hpp"
+#include "joint_passes.hpp"
 #include "loop.hpp"
 
 namespace tenon::trainer {
@@ -32,6 +33,7 @@ Status Loop::set_up(const Cancel& cancel) {
   TN_CHECK(set_up_batch());
   TN_CHECK(fit_batch(cancel));
   TN_CHECK(set_up_curriculum());
+  TN_CHECK(set_up_joint(batch_, cancel));
   return resume(cancel);
 }
 
@@ -93,7 +95,15 @@ Status Loop::set_up_batch() {
 
 Status Loop::fit_batch(const Cancel& cancel) {
   if (given_.memory == 0) return {};
-  auto bytes = [&](uint64_t batch) { return stepper_->planned_bytes({.batch = batch}, cancel); };
+  auto bytes = [&](uint64_t batch) -> Result<uint64_t> {
+    TN_CHECK(set_up_joint(batch, cancel));
+    Result<uint64_t> planned = stepper_->planned_bytes({.batch = batch}, cancel);
+    const bool is_short = !planned.ok() && planned.status().code() == TN_OUT_OF_RANGE;
+    // No plan of a small batch may do with the share, as one of a larger batch does.
+    if (is_short && set_least_budgets(recipe_, given_.joint))
+      return stepper_->planned_bytes({.batch = batch}, cancel);
+    return planned;
+  };
   FoundBatch found;
   if (fixed_) {
     TN_TRY(asked, bytes(batch_));
@@ -112,6 +122,11 @@ Status Loop::fit_batch(const Cancel& cancel) {
            cat("batches of ", batch_, " fit into ", given_.memory, " bytes: ", found.bytes,
                " are planned"));
   return set_up_batch();
+}
+
+Status Loop::set_up_joint(uint64_t batch, const Cancel& cancel) {
+  return set_joint(recipe_, given_.joint, {.batch = std::min<uint64_t>(batch, samples_.size())},
+                   cancel);
 }
 
 Status Loop::set_up_curriculum() {
@@ -197,7 +212,6 @@ Status Loop::set_up_recipe(std::string_view backend, bool by_backend) {
   recipe_.level = given_.level;
   recipe_.loss_scale = given_.loss_scale;
   recipe_.drop_layers = given_.drop_layers;
-  recipe_.joint = given_.joint;
   recipe_.plan_precision = by_backend ? given_.precision : "fp32";
   recipe_.reports_gradients = given_.reports_gradients;
   recipe_.device = backend == "cuda" ? "cuda" : "cpu";

@@ -10,12 +10,12 @@
 #include "tenon/role/pass.h"
 
 #include "tenon/sdk/edit.hpp"
-#include "tenon/sdk/listing.hpp"
 #include "tenon/sdk/match.hpp"
 #include "tenon/sdk/notes.hpp"
 
 #include "composed.hpp"
 #include "drive.hpp"
+#include "joint_passes.hpp"
 #include "objective.hpp"
 #include "step_names.hpp"
 
@@ -187,27 +187,13 @@ Status widen(const Recipe& recipe, tn_graph* graph, const Cancel& cancel) {
   return apply_pass(recipe.ctx, graph, {"precision.widen", R"({"to": "float64"})"}, cancel);
 }
 
-// The pass with the precision of the plan, where it has an option for that and was given none:
-// autodiff.recompute counts what results take in that plan.
-PassChoice for_plan(const Recipe& recipe, const PassChoice& pass) {
-  const json::json_pointer known("/schema/properties/precision/enum");
-  json options = json::parse(pass.options);
-  for (const json& one : listed_components(recipe.ctx, "tenon.pass/1")) {
-    if (one.value("id", "") != pass.id || !one.contains(known)) continue;
-    const json& words = one[known];
-    if (std::ranges::count(words, json(recipe.plan_precision)) > 0)
-      options.emplace("precision", recipe.plan_precision);
-  }
-  return {pass.id, options.dump()};
-}
-
 // Forward to update, on a graph that ends in the loss.
 Status add_passes(const Recipe& recipe,
                   tn_graph* graph,
                   uint64_t batch,
                   const std::vector<std::string>& wrt,
                   const Cancel& cancel,
-                  Weights* initial) {
+                  StepGraph* out) {
   auto apply = [&](std::string_view id, const json& options) {
     return apply_pass(recipe.ctx, graph, {std::string(id), options.dump()}, cancel);
   };
@@ -227,7 +213,9 @@ Status add_passes(const Recipe& recipe,
   if (recipe.precision == "fp8")  // before passes that compute again what it has rounded
     TN_CHECK(apply("precision.fp8", json::parse(recipe.fp8)).in("option fp8"));
   for (const PassChoice& pass : recipe.joint)
-    TN_CHECK(apply_pass(recipe.ctx, graph, for_plan(recipe, pass), cancel).in("option joint"));
+    TN_CHECK(apply_pass(recipe.ctx, graph, for_plan(recipe, pass), cancel,
+                        &out->joint_reports.emplace_back())
+                 .in("option joint"));
   if (recipe.accumulates) TN_CHECK(apply("trainer.accumulate", weight_of(graph, batch)));
   if (scaled) TN_CHECK(apply("precision.unscale", json::object()));
   if (recipe.reports_gradients) TN_CHECK(apply("precision.gradient_histogram", json::object()));
@@ -239,7 +227,7 @@ Status add_passes(const Recipe& recipe,
                    {{"decay", recipe.average}, {"parameters", states_among({graph}, wrt)}}));
   if (scaled) TN_CHECK(apply("precision.loss_scale_step", scale_step).in("option loss_scale"));
   for (const auto& [name, number] : first)
-    if (Graph{graph}.find(name)) (*initial)[name] = number;  // no hysteresis, no count of it
+    if (Graph{graph}.find(name)) out->initial[name] = number;  // no hysteresis, no count of it
   if (recipe.level == "O3")
     TN_CHECK(apply("precision.round_weights", {{"parameters", states_among({graph}, wrt)}}));
   if (recipe.accumulates) TN_CHECK(apply("trainer.accumulate_step", json::object()));
@@ -338,7 +326,7 @@ Result<StepGraph> make_step(const Recipe& recipe, StepSizes sizes, const Cancel&
   if (sizes.layer_set > 0)  // what a layer that is left out has is not there
     std::erase_if(wrt, [&](const std::string& name) { return !graph.view().find(name); });
   TN_CHECK(drive(graph.get(), recipe.driven, true));
-  TN_CHECK(add_passes(recipe, graph.get(), sizes.batch, wrt, cancel, &out.initial));
+  TN_CHECK(add_passes(recipe, graph.get(), sizes.batch, wrt, cancel, &out));
   // A layer that is left out takes its numbers along.
   TN_CHECK(drive(graph.get(), recipe.driven, sizes.layer_set > 0).in("option schedules"));
   out.numbers = inputs_behind(graph.view(), recipe.inputs.size() + recipe.targets.size());

@@ -70,11 +70,12 @@ struct StepGraph {
   std::vector<std::string> weights;  // states that are constants of the model
   Weights initial;                   // what states start with that do not start as zeros
   std::optional<size_t> loss, found_inf, first_nan, histogram;  // among the results of a run
-  std::optional<size_t> share, divisor;  // of the loss, as objective.hpp notes them
-  std::vector<std::string> watched;      // where check_nan looks, in that order
-  std::vector<std::string> numbers;      // inputs behind those of the batch
-  std::vector<Field> targets;            // with what the loss says of them
-  LayerDraws layers;                     // that steps leave out
+  std::optional<size_t> share, divisor;    // of the loss, as objective.hpp notes them
+  std::vector<std::string> watched;        // where check_nan looks, in that order
+  std::vector<std::string> numbers;        // inputs behind those of the batch
+  std::vector<Field> targets;              // with what the loss says of them
+  std::vector<std::string> joint_reports;  // of Recipe::joint, JSON objects
+  LayerDraws layers;                       // that steps leave out
 };
 
 // The state with the average of a weight.

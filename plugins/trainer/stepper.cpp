@@ -226,11 +226,15 @@ Result<Outcome> Stepper::run(std::span<const DLTensor> batch, const StepInputs& 
   return out;
 }
 
-Result<Weights> Stepper::states() const {
+std::vector<std::string> Stepper::state_names() const {
   std::vector<std::string> names;
   for (const auto& [name, type] : states_)
     names.push_back(name);
-  return states(names);
+  return names;
+}
+
+Result<Weights> Stepper::states() const {
+  return states(state_names());
 }
 
 Result<Weights> Stepper::states(const std::vector<std::string>& names) const {

@@ -57,7 +57,8 @@ class Stepper {
 
   // Of the step in use.
   const StepGraph& graph() const { return now().graph; }
-  Result<Weights> states() const;  // copies
+  std::vector<std::string> state_names() const;  // sorted
+  Result<Weights> states() const;                // copies
   Result<Weights> states(const std::vector<std::string>& names) const;
   Status set_states(const Weights& states);                       // all of them
   std::string describe() const { return now().plan.describe(); }  // JSON

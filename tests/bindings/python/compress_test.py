@@ -163,6 +163,29 @@ def test_it_goes_behind_recomputation():
     np.testing.assert_allclose(losses[1], losses[0], rtol=0.01)
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda y: tn.cond(y.sum() > 0, lambda a: tn.tanh(a) * 2, lambda a: tn.sin(a) * a, y),
+        lambda y: tn.fori_loop(0, 3, lambda i, a: tn.tanh(a + 1), y),
+        lambda y: tn.scan(lambda c, a: (tn.tanh(c + a), c * a), y * 0, tn.stack([y, y]))[0],
+    ],
+    ids=["cond", "fori_loop", "scan"],
+)
+def test_what_only_the_gradient_reads_of_control_flow_is_packed_behind_it(f):
+    losses = []
+    for joint in (None, COMPRESS):
+        made = tn.Step(
+            lambda p, x: (f(x @ p["a"]) @ p["b"]).sum(1).mean(),
+            PARAMS,
+            tn.optim.sgd(lr=0.1),
+            joint=joint,
+            backend="reference",
+        )
+        losses.append([float(made(X)) for _ in range(4)])
+    np.testing.assert_allclose(losses[1], losses[0], rtol=0.02)
+
+
 def test_bad_options_and_graphs_are_refused():
     with pytest.raises(tn.InvalidArgument, match="group"):
         gradients(linear, PARAMS, {"autodiff.compress": {"group": 8}})

@@ -161,6 +161,12 @@ def test_a_budget_is_kept_without_a_change_of_a_bit(f):
     assert costs[0] > 0 and costs[-1] == 0
 
 
+def test_a_budget_beyond_all_bytes_computes_nothing_again():
+    step = with_budget(block, budget=1e300)
+    step(X)
+    assert step.joint_reports["autodiff.recompute"]["nodes_again"] == 0
+
+
 def uneven(params, x):
     """Layers whose results shrink, as a CNN's do."""
     for p in params:

@@ -80,3 +80,40 @@ def test_a_budget_is_counted_in_the_precision_of_the_run(model, data):
     trained(model, data, "bf16", half)
     with pytest.raises(tn.OutOfRange, match=f"at least {whole} bytes"):
         trained(model, data, "fp32", half)
+
+
+def with_rest(data):
+    """A last batch of 8: parameters and their gradients are nearly all that its step takes."""
+    return {name: np.concatenate([x, x[:8]]) for name, x in data.items()}
+
+
+def test_a_share_is_one_of_a_whole_batch_in_each_step(model, data):
+    share = 1.02 * least(model, data, "fp32") / whole_peak(model, data)
+    with pytest.raises(tn.OutOfRange, match="expected at least"):
+        trained(model, {k: x[:8] for k, x in data.items()}, "fp32", share, batch=8)
+    losses = trained(model, with_rest(data), "fp32")[0]
+    again = trained(model, with_rest(data), "fp32", share)[0]
+    np.testing.assert_allclose(again, losses, 2.0**-20)
+
+
+def whole_peak(model, data):
+    """The planned peak of a step that recomputes nothing: what a share is one of."""
+    with pytest.raises(tn.OutOfRange, match="expected at least") as refused:
+        trained(model, data, "fp32", 0.01)
+    return 100 * int(re.search(r"got (\d+)", str(refused.value))[1])
+
+
+def test_the_largest_batch_is_found_with_a_share(model, data):
+    options = {"epochs": 1, "optimizer": "adam", "memory": 2_000_000}
+    joint = {"autodiff.recompute": {"budget": 0.85}}  # batches of 64 cannot do with that
+    plain, again = (tn.train(model, data, **options, joint=j).report for j in ({}, joint))
+    assert again["batch"] > plain["batch"]
+    assert again["planned_bytes"] <= 2_000_000
+
+
+def test_a_run_with_a_share_goes_on_with_batches_of_another_size(model, data, tmp_path):
+    options = {"optimizer": "adam", "run": str(tmp_path), "resume": True}
+    joint = {"autodiff.recompute": {"budget": 0.95}}
+    for batch, epochs in ((ROWS, 1), (ROWS // 2, 2)):
+        made = tn.train(model, data, batch=batch, epochs=epochs, joint=joint, **options)
+    assert made.report["steps"] == 2 + 4

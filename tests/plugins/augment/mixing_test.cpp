@@ -85,6 +85,20 @@ TEST_F(Mixing, SharesAreBetaDistributed) {
   }
 }
 
+// Both gamma numbers are below what a double holds, and nearly all shares are 0 or 1.
+TEST_F(Mixing, SharesOfATinyAlphaAreOfOneSample) {
+  Component data =
+      made(counted("float32", 3, 1, 1), "augment.mixup", {{"classes", 3}, {"alpha", 1e-4}});
+  int n_mixed = 0, n_own = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    double share = take(data, kThree, seed, 1)[0];
+    n_mixed += share > 0.01 && share < 0.99;
+    n_own += share > 0.5;
+  }
+  EXPECT_LE(n_mixed, 2);
+  EXPECT_NEAR(n_own, 100, 30);
+}
+
 TEST_F(Mixing, GoesOverEachOther) {
   Component data =
       made(made(counted("float32", 3, 4, 4), "augment.mixup", {{"classes", 3}}), "augment.cutmix");

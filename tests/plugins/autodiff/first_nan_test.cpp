@@ -38,6 +38,20 @@ TEST_F(FirstNan, NamesTheNodeThatMadeIt) {
   EXPECT_EQ(first(kLoss, {NAN, 1}), "input x");
 }
 
+TEST_F(FirstNan, InWhatSequencesAndOptionalValuesHold) {
+  constexpr const char* kHeld = R"(graph {
+    input %x: f64[2]
+    %root: f64[2] = Sqrt(%x) @the_root
+    %list: seq f64[2] = SequenceConstruct(%root, %root) @list
+    %all: f64[4] = ConcatFromSequence(%list) {axis = 0} @all
+    %maybe: opt f64[4] = Optional(%all) @maybe
+    %got: f64[4] = OptionalGetElement(%maybe) @got
+    output y = %got
+  })";
+  EXPECT_EQ(first(kHeld, {1, 4}), "none");
+  EXPECT_EQ(first(kHeld, {1, -4}), "operator Sqrt (node the_root)");
+}
+
 TEST_F(FirstNan, InAGradientThatItsLossDoesNotShow) {
   // The gradient of sqrt at 0 is infinite, and infinite times 0 is NaN.
   OwnedGraph g = applied(parse(R"(graph {

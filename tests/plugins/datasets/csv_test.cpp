@@ -50,6 +50,17 @@ TEST_F(Csv, KeepsFractionsOfALabelAsNumbers) {
   EXPECT_THAT(got.numbers<float>(1), ElementsAre(0.5, 1));
 }
 
+TEST_F(Csv, KeepsTheDigitsOfLargeIntegers) {
+  Component data =
+      open("datasets.csv",
+           options("x,id\n1,9007199254740993\n2,-9223372036854775808\n", {{"label", "id"}}));
+  Collected got(ctx_);
+
+  EXPECT_EQ(batch(data, {0, 1}, &got), "");
+
+  EXPECT_THAT(got.numbers<int64_t>(1), ElementsAre(9007199254740993, INT64_MIN));
+}
+
 TEST_F(Csv, ReadsQuotedCells) {
   Component data =
       open("datasets.csv", options("\"a, \"\"b\"\"\";c\n\"1\";2\n", {{"delimiter", ";"}}));

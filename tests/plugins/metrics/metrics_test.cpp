@@ -71,6 +71,16 @@ TEST_F(Metric, AccuracyRefusesLabelsThatDoNotFit) {
   EXPECT_THAT(update<float>({1, 2}, {1, 2}, {1}, {0}, TN_F32), HasSubstr("whole-number labels"));
 }
 
+TEST_F(Metric, AccuracyFindsNoTopKInClasses) {
+  start("metrics.accuracy", {{"top_k", 2}});
+  std::vector<int64_t> shape{1}, classes{1};
+  DenseView answers(TN_I64, shape, classes.data());
+  const DLTensor* given[] = {answers.get()};
+  EXPECT_THAT(
+      text_of(Status(metric_.table<tn_metric>()->update(metric_.self(), given, 1, given, 1))),
+      HasSubstr("option top_k: expected float scores"));
+}
+
 TEST_F(Metric, AccuracyLeavesIgnoredLabelsOut) {
   start("metrics.accuracy", {{"ignore_index", -100}});
   EXPECT_EQ(update<int64_t>({3, 2}, {1, 2, 1, 2, 2, 1}, {3}, {1, -100, 1}, TN_I64), "");
@@ -250,6 +260,15 @@ TEST_F(Metric, AucSharesTheRanksOfEqualScores) {
                             {0, 0, 1, 1, 1}, TN_I32),
             "");
   EXPECT_DOUBLE_EQ(value(), 0.75);
+}
+
+TEST_F(Metric, AucRefusesTwoScoresOfOneInfinity) {
+  start("metrics.auc");
+  EXPECT_THAT(update<int32_t>({2, 2}, {1, 0, INFINITY, INFINITY}, {2}, {0, 1}, TN_I32),
+              HasSubstr("sample 1: both scores are the same infinity"));
+  start("metrics.auc");
+  EXPECT_EQ(update<int32_t>({2, 2}, {1, -INFINITY, 0, INFINITY}, {2}, {0, 1}, TN_I32), "");
+  EXPECT_DOUBLE_EQ(value(), 1);
 }
 
 // Class 0: of pairs with others .9 > .2 .3, .1 < both: 1/2; class 1: 3 of 3; class 2: 2 of 3.
