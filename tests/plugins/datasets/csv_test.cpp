@@ -50,6 +50,16 @@ TEST_F(Csv, KeepsFractionsOfALabelAsNumbers) {
   EXPECT_THAT(got.numbers<float>(1), ElementsAre(0.5, 1));
 }
 
+TEST_F(Csv, KeepsAllBitsOfLabels) {
+  Component data = open("datasets.csv", options("1,9007199254740993\n2,-9223372036854775808\n",
+                                                {{"label", -1}}));
+  Collected got(ctx_);
+
+  EXPECT_EQ(batch(data, {0, 1}, &got), "");
+
+  EXPECT_THAT(got.numbers<int64_t>(1), ElementsAre((int64_t{1} << 53) + 1, INT64_MIN));
+}
+
 TEST_F(Csv, ReadsQuotedCells) {
   Component data =
       open("datasets.csv", options("\"a, \"\"b\"\"\";c\n\"1\";2\n", {{"delimiter", ";"}}));
