@@ -86,8 +86,7 @@ class GradientConformance : public RowSamples {
         }
         inputs[i][k] = at[i][k];
         double near = (ends[2] - ends[1]) / (2 * step), far = (ends[3] - ends[0]) / (4 * step);
-        bool smooth =
-            std::fabs(near - far) < precision_.smooth * std::max(1.0, std::fabs(near));
+        bool smooth = std::fabs(near - far) < precision_.smooth * std::max(1.0, std::fabs(near));
         if (!smooth) return unsupported("not smooth here");
         slopes.push_back({i, k, (4 * near - far) / 3});
       }

@@ -51,8 +51,8 @@ TEST_F(Csv, KeepsFractionsOfALabelAsNumbers) {
 }
 
 TEST_F(Csv, KeepsAllBitsOfLabels) {
-  Component data = open("datasets.csv", options("1,9007199254740993\n2,-9223372036854775808\n",
-                                                {{"label", -1}}));
+  Component data = open("datasets.csv",
+                        options("1,9007199254740993\n2,-9223372036854775808\n", {{"label", -1}}));
   Collected got(ctx_);
 
   EXPECT_EQ(batch(data, {0, 1}, &got), "");
