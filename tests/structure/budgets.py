@@ -17,8 +17,8 @@ TOKENS_PER_FILE = 5100
 ROOMS = {
     "host core": (
         ("host/values", "host/services", "host/graph", "host/registry", "host/session"),
-        7173,
-        54515,
+        7232,
+        55001,
     ),
     "host types": (("host/types",), 550, 4400),
     "host threads": (("host/threads",), 1445, 8075),
