@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A session and the host's tables that the module uses, and how the module calls them: never with
-// the GIL held, because the host runs log and progress callbacks under a lock of its own, and these
-// need the GIL.
+// the GIL held, because a call may wait for a thread that is in a callback, and that needs the GIL.
 
 #include <memory>
 #include <mutex>
@@ -41,10 +40,23 @@ class Session : public cxx::Services {
 
 using SessionPtr = std::shared_ptr<Session>;
 
+// A call that may hold locks of the host. A child of fork has those of other threads' calls locked
+// and never unlocked: in it the constructor throws.
+class HostCall {
+ public:
+  HostCall();
+  ~HostCall();
+  HostCall(const HostCall&) = delete;
+  HostCall& operator=(const HostCall&) = delete;
+};
+// A run of a plan and what it reads, or the end of a handle: works in every child.
+struct PlainCall {};
+
 // Runs body without the GIL, whether or not this thread has it.
-template <class Body>
+template <class Kind = HostCall, class Body>
 decltype(auto) without_gil(Body&& body) {
   if (!PyGILState_Check()) return body();
+  [[maybe_unused]] Kind call;
   py::gil_scoped_release released;
   return body();
 }
@@ -52,7 +64,7 @@ decltype(auto) without_gil(Body&& body) {
 struct WithoutGil {
   template <class Call>
   void operator()(Call&& call) const {
-    without_gil(call);
+    without_gil<PlainCall>(call);
   }
 };
 template <class T>
