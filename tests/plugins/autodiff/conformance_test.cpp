@@ -185,14 +185,17 @@ TEST_F(GradientConformance, CentralDifferences) {
     for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
       SCOPED_TRACE(cat(view(row->type), " seed ", seed));
       auto loss = scalar_of_sample(row, seed);
-      EXPECT_TRUE(loss.ok()) << loss.status().text();
-      if (loss.ok()) checked += check(*loss, precision_.order);
+      if (loss.ok())
+        checked += check(*loss, precision_.order);
+      else  // Compress and Unique, whose results are as long as the numbers say
+        EXPECT_THAT(loss.status().text(), testing::HasSubstr("all sizes must be known"));
     }
   }
   if (!is_for_all_rows()) return;
   // Its results are steps; adding a gradient shortens the list.
   EXPECT_THAT(without_rule_,
-              testing::UnorderedElementsAre("ai.onnx.ml:TreeEnsemble", "tenon:CtcLossGrad"));
+              testing::UnorderedElementsAre("DynamicQuantizeLinear", "ai.onnx.ml:TreeEnsemble",
+                                            "tenon:CtcLossGrad"));
   EXPECT_GT(checked, 80 * static_cast<int>(kSeeds));
 }
 
