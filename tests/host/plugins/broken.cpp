@@ -93,7 +93,7 @@ std::atomic<bool> have_met{false};
 void stay_a_while() {
   if (kWay != "meets") return;
   ++inside;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 30; ++i) {
     if (inside > 1) have_met = true;
     std::this_thread::yield();
   }

@@ -146,12 +146,12 @@ TEST_F(Loader, PassesOnWhatThePluginRefuses) {
 }
 
 TEST_F(Loader, CallsInitAndDeinitOfAPluginInTurnForAllSessions) {
-  std::vector<std::string> refused(4);
+  std::vector<std::string> refused(3);
   {
     std::vector<std::jthread> threads;
     for (std::string& why : refused)
       threads.emplace_back([&] {
-        for (int i = 0; i < 20 && why.empty(); ++i)
+        for (int i = 0; i < 5 && why.empty(); ++i)
           why = why_not("meets");
       });
   }
