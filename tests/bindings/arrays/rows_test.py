@@ -240,6 +240,7 @@ STEP_OPTIONS = {  # of Step in both languages, as Lua writes them
 STEP_MEMBERS = {  # of Python, and how Lua has them
     "averages": "step:averages()",
     "count": 'step:state()["step/count"]',
+    "describe": "step:describe()",
     "joint_reports": None,  # Lua's passes give theirs where they are applied
     "parameters": "step:parameters()",
     "set_state": "step:set_state(step:state())",
