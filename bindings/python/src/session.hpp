@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include <pybind11/pybind11.h>
+#include <unistd.h>
 
 #include "tenon/cxx/handle.hpp"
 #include "tenon/cxx/services.hpp"
@@ -52,12 +53,33 @@ class HostCall {
 // A run of a plan and what it reads, or the end of a handle: works in every child.
 struct PlainCall {};
 
+// Without the GIL for as long as it lives. Python ends daemon threads that ask for the GIL while
+// the interpreter ends, by unwinding their stacks; this one stays where it is, as since
+// Python 3.14.
+class WithoutTheGil {
+ public:
+  WithoutTheGil() : thread_(PyEval_SaveThread()) {}
+  ~WithoutTheGil() {
+    try {
+      PyEval_RestoreThread(thread_);
+    } catch (...) {
+      for (;;)
+        ::pause();
+    }
+  }
+  WithoutTheGil(const WithoutTheGil&) = delete;
+  WithoutTheGil& operator=(const WithoutTheGil&) = delete;
+
+ private:
+  PyThreadState* thread_;
+};
+
 // Runs body without the GIL, whether or not this thread has it.
 template <class Kind = HostCall, class Body>
 decltype(auto) without_gil(Body&& body) {
   if (!PyGILState_Check()) return body();
   [[maybe_unused]] Kind call;
-  py::gil_scoped_release released;
+  WithoutTheGil released;
   return body();
 }
 
