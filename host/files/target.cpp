@@ -80,6 +80,20 @@ Status flush_folder(const fs::path& file) {
   return failure == 0 || failure == EINVAL ? Status() : file_error("flush", folder, failure);
 }
 
+// Where symbolic links lead, to a file that may not exist yet.
+Result<fs::path> end_of_links(fs::path path) {
+  constexpr int kMostLinks = 40;  // as Linux has it
+  std::error_code error;
+  for (int i = 0; fs::is_symlink(fs::symlink_status(path, error)); ++i) {
+    if (i == kMostLinks) return file_error("write", path.native(), ELOOP);
+    fs::path next = fs::read_symlink(path, error);
+    if (error) return file_error("write", path.native(), error.value());
+    path = path.parent_path() / next;
+  }
+  const fs::path folder = fs::canonical(path.parent_path(), error);
+  return error ? path : folder / path.filename();
+}
+
 }  // namespace
 
 tn_target::tn_target(tn_ctx* made_by, std::string where) : owner(made_by), path(std::move(where)) {
@@ -166,8 +180,7 @@ Result<std::unique_ptr<tn_target>> create_target(tn_ctx* owner, std::string_view
   auto target = std::make_unique<tn_target>(owner, std::string(path));
   // Where the path is a symbolic link, the file that it leads to is replaced, not the link.
   std::error_code error;
-  fs::path final_path = fs::absolute(fs::path(path), error);
-  if (fs::path resolved = fs::canonical(final_path, error); !error) final_path = resolved;
+  TN_TRY(final_path, end_of_links(fs::absolute(fs::path(path), error)));
   TN_CHECK(target->add({}, final_path.native()));
   return target;
 }

@@ -59,7 +59,7 @@ constexpr std::array kFamilies{
     Family{"reduce", TN_COUPLING_REDUCE, {"axes", "keepdims", "noop"}},
     Family{"shape", TN_COUPLING_SHAPE, {"start", "end"}},
     Family{"matrices", TN_COUPLING_MATRICES, {"a", "b", "c", "transpose_a", "transpose_b"}},
-    Family{"view", TN_COUPLING_VIEW, {"sizes", "zero"}},
+    Family{"view", TN_COUPLING_VIEW, {"sizes", "zero", "axes"}},
     Family{"attention",
            TN_COUPLING_ATTENTION,
            {"q", "k", "v", "mask", "past_key", "past_value", "q_heads", "kv_heads"}},

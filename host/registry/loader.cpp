@@ -78,6 +78,15 @@ Result<Entry> open_library(const std::filesystem::path& file) {
   return entry;
 }
 
+// Of calls of init and deinit, which are [serial], whichever session makes them. A thread may come
+// again: from inside of one call it may open a session. As libraries stay, so do their locks.
+std::recursive_mutex& turns_of(const tn_plugin* library) {
+  static std::mutex lock;
+  static std::map<const tn_plugin*, std::recursive_mutex> turns;
+  std::lock_guard hold(lock);
+  return turns[library];
+}
+
 Status check_members(const tn_plugin& plugin) {
   auto lacks = [](std::string_view member) {
     return refused(cat("its tn_plugin has no ", member, ", which every plugin needs"));
@@ -126,6 +135,7 @@ Status shake_hands(Entry entry, const PluginText& said, Plugin& into) {
   TN_TRY(table, adopt_struct("its tn_plugin", accept.plugin, kLeastPlugin));
   TN_CHECK(check_members(table));
   into.table = table;
+  into.turns = &turns_of(accept.plugin);
   TN_CHECK(same("plugin id", table.id, said.id));
   TN_CHECK(same("plugin version", table.version, said.version));
   return adopt_components(table, said, into);
@@ -177,7 +187,9 @@ const tn_component* Plugin::find(std::string_view role, std::string_view id) con
 }
 
 Plugin::~Plugin() {
-  if (initialised && table.deinit) table.deinit(state);
+  if (!initialised || !table.deinit) return;
+  std::lock_guard hold(*turns);
+  table.deinit(state);
 }
 
 Status load_plugin(Plugin& plugin, const PluginText& said) {
@@ -185,6 +197,7 @@ Status load_plugin(Plugin& plugin, const PluginText& said) {
   TN_TRY(entry, open_library(plugin.file));
   TN_CHECK(shake_hands(entry, said, plugin));
   if (plugin.table.init) {
+    std::lock_guard hold(*plugin.turns);
     Status failed(plugin.table.init(&plugin.ctx.host, &plugin.state));
     if (!failed.ok()) return std::move(failed).in("its init failed", said.id);
   }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct Plugin {
   tn_plugin table{};  // full size
   std::vector<tn_component> components;
   void* state = nullptr;
+  std::recursive_mutex* turns = nullptr;  // of init and deinit
   bool initialised = false;
 
   const tn_component* find(std::string_view role, std::string_view id) const;

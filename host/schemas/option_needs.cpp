@@ -18,9 +18,8 @@ bool holds(const std::string& name,
            const tn_options& all) {
   if (wanted.is_string()) return (wanted == "given") == is_said(name, properties, all);
   const Any* value = all.find(name);
-  return value && std::any_of(wanted.begin(), wanted.end(), [value](const Json& item) {
-           return any_text(any_of_json(item).get()) == any_text(value->get());
-         });
+  return value && std::any_of(wanted.begin(), wanted.end(),
+                              [value](const Json& item) { return is_json(value->get(), item); });
 }
 
 // "bits = 4", "data", "no weight_bits"
@@ -49,8 +48,7 @@ std::string needs_fault(const Json& option, const Json& properties) {
 
 bool is_said(const std::string& name, const Json& properties, const tn_options& all) {
   const Any* value = all.find(name);
-  const Any usual = any_of_json(properties[name].value("default", Json()));
-  return value && any_text(value->get()) != any_text(usual.get());
+  return value && !is_json(value->get(), properties[name].value("default", Json()));
 }
 
 std::string why_no_effect(const std::string& option,

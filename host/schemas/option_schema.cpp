@@ -189,14 +189,12 @@ std::string expected_text(const Json& schema) {
 
 // The value of the list: a type may be called by any of its names ("bfloat16" where bf16 is meant).
 std::optional<Any> as_listed(const Json& schema, const tn_any& value) {
-  std::string text = any_text(value);
   std::optional<Any> same_type;
   for (const Json& item : schema["enum"]) {
-    Any listed = any_of_json(item);
-    if (any_text(listed.get()) == text) return listed;
+    if (is_json(value, item)) return same(value);
     bool are_texts = item.is_string() && value.tag == TN_ANY_TEXT;
     if (are_texts && type_word(item.get<std::string>()) == type_word(text_of(value)))
-      same_type = std::move(listed);
+      same_type = any_of_json(item);
   }
   return same_type;
 }

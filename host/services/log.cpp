@@ -1,45 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/log.hpp"
 
+#include <algorithm>
+
 #include "services/boundary.hpp"
 #include "services/session.hpp"
 
 namespace tenon::host {
 
-// Holds the lock, unless this thread already does because it is inside the embedder's function.
-class LogHub::Turn {
- public:
-  explicit Turn(LogHub& hub) : hub_(hub) {
-    if (hub.caller_.load() == std::this_thread::get_id()) return;
-    hub.mutex_.lock();
-    hub.caller_ = std::this_thread::get_id();
-    mine_ = true;
-  }
-  ~Turn() {
-    if (!mine_) return;
-    hub_.caller_ = std::thread::id();
-    hub_.mutex_.unlock();
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-  bool mine() const { return mine_; }
-
- private:
-  LogHub& hub_;
-  bool mine_ = false;
-};
+// A call sees the embedder's functions as they are; from inside of one they may be set, too.
+LogHub::Hold LogHub::when_idle() {
+  Hold hold(mutex_);
+  const std::thread::id self = std::this_thread::get_id();
+  idle_.wait(hold, [&] { return caller_ == std::thread::id() || caller_ == self; });
+  return hold;
+}
 
 void LogHub::on_log(OnLog seen, void* arg) {
-  Turn turn(*this);  // from inside a call: still allowed, the call is on this thread
+  Hold hold = when_idle();
   log_ = seen;
   log_arg_ = arg;
   has_log_ = seen != nullptr;
 }
 
 void LogHub::on_progress(OnProgress seen, void* arg) {
-  Turn turn(*this);
+  Hold hold = when_idle();
   progress_ = seen;
   progress_arg_ = arg;
+}
+
+void LogHub::deliver(Hold hold, std::function<void()> call) {
+  const std::thread::id self = std::this_thread::get_id();
+  if (caller_ == self) return;
+  waiting_.push_back(std::move(call));
+  if (caller_ != std::thread::id()) return;
+  caller_ = self;
+  while (!waiting_.empty()) {
+    std::function<void()> next = std::move(waiting_.front());
+    waiting_.pop_front();
+    hold.unlock();
+    next();
+    hold.lock();
+  }
+  caller_ = {};
+  idle_.notify_all();
 }
 
 bool LogHub::enabled(uint32_t level) const {
@@ -48,32 +52,39 @@ bool LogHub::enabled(uint32_t level) const {
 
 void LogHub::write(uint32_t level, std::string_view who, std::string_view message) {
   if (!enabled(level)) return;
-  Turn turn(*this);
-  if (turn.mine() && log_) log_(log_arg_, level, str(who), str(message));
+  deliver(Hold(mutex_), [this, level, who = std::string(who), message = std::string(message)] {
+    if (log_) log_(log_arg_, level, str(who), str(message));
+  });
+}
+
+void LogHub::show(uint64_t task, std::string title, uint64_t done, uint64_t total, Hold hold) {
+  deliver(std::move(hold), [this, task, title = std::move(title), done, total] {
+    if (progress_) progress_(progress_arg_, task, str(title), done, total);
+  });
 }
 
 uint64_t LogHub::begin_task(std::string_view title, uint64_t total) {
-  Turn turn(*this);
+  Hold hold(mutex_);
   uint64_t task = ++last_task_;
   tasks_.emplace(task, Task{std::string(title), total});
-  if (turn.mine() && progress_) progress_(progress_arg_, task, str(title), 0, total);
+  show(task, std::string(title), 0, total, std::move(hold));
   return task;
 }
 
 void LogHub::update_task(uint64_t task, uint64_t done) {
-  Turn turn(*this);
+  Hold hold(mutex_);
   auto found = tasks_.find(task);
-  if (found == tasks_.end() || !turn.mine() || !progress_) return;
+  if (found == tasks_.end()) return;
+  const auto& [title, total] = found->second;
   // UINT64_MAX says that the task has ended, which only end_task() may say.
-  done = done == UINT64_MAX ? done - 1 : done;
-  progress_(progress_arg_, task, str(found->second.title), done, found->second.total);
+  show(task, title, std::min(done, UINT64_MAX - 1), total, std::move(hold));
 }
 
 void LogHub::end_task(uint64_t task) {
-  Turn turn(*this);
+  Hold hold(mutex_);
   auto ended = tasks_.extract(task);
-  if (ended.empty() || !turn.mine() || !progress_) return;
-  progress_(progress_arg_, task, str(ended.mapped().title), UINT64_MAX, ended.mapped().total);
+  if (ended.empty()) return;
+  show(task, ended.mapped().title, UINT64_MAX, ended.mapped().total, std::move(hold));
 }
 
 namespace {

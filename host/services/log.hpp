@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Log lines and progress on their way to the embedding program. Its functions are called from any
-// thread, one call at a time; what they themselves log is dropped, as it could go on for ever.
+// thread, one call at a time; what they themselves log is dropped, as it could go on for ever. They
+// may use the session: nobody waits for their return, who may hold a lock that they need. What
+// comes meanwhile waits in a queue, which the thread that is calling them empties.
 
 #include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -37,10 +42,16 @@ class LogHub {
     std::string title;
     uint64_t total;
   };
-  class Turn;  // the right to call the embedder
+  using Hold = std::unique_lock<std::mutex>;
 
-  std::mutex mutex_;  // one call at a time, and all below
-  std::atomic<std::thread::id> caller_{};
+  Hold when_idle();
+  void deliver(Hold hold, std::function<void()> call);
+  void show(uint64_t task, std::string title, uint64_t done, uint64_t total, Hold hold);
+
+  std::mutex mutex_;  // all below, and never held during a call
+  std::condition_variable idle_;
+  std::deque<std::function<void()>> waiting_;
+  std::thread::id caller_;
   std::atomic<bool> has_log_{false};
   OnLog log_ = nullptr;
   void* log_arg_ = nullptr;

@@ -62,4 +62,24 @@ Any any_of_json(const Json& value) {
   return Any::text(value.dump());
 }
 
+bool is_json(const tn_any& value, const Json& json) {
+  auto are_items = [&](auto* items) {
+    return json.is_array() && std::equal(items, items + value.len, json.begin(), json.end());
+  };
+  switch (value.tag) {
+    case TN_ANY_I64:
+      return json.is_number() && json == value.v.i;
+    case TN_ANY_F64:
+      return json.is_number() && json == value.v.f;
+    case TN_ANY_I64S:
+      return are_items(static_cast<const int64_t*>(value.v.p));
+    case TN_ANY_F64S:
+      return are_items(static_cast<const double*>(value.v.p));
+    default: {
+      Result<Any> copied = Any::copy_of(value);
+      return copied.ok() && *copied == any_of_json(json);
+    }
+  }
+}
+
 }  // namespace tenon::host

@@ -16,6 +16,8 @@ Result<Json> parse_json(std::string_view text, std::string_view what);
 // A JSON object; empty text is one without members.
 Result<Json> parse_object(std::string_view text, std::string_view what);
 Any any_of_json(const Json& value);
+// Whether a number, a text or a list of them is the one in JSON, all of it: 4.0 is 4.
+bool is_json(const tn_any& value, const Json& json);
 // As text for others, who rely on UTF-8: names may be made of any bytes.
 template <class AnyJson>
 std::string json_text(const AnyJson& value) {

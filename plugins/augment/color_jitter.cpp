@@ -39,7 +39,7 @@ class ColorJitter {
       std::array<double, 2> range = {std::max(one.middle - spread, one.bounds[0]),
                                      one.middle + spread};
       if (option.tag != TN_ANY_F64 && option.tag != TN_ANY_I64) {
-        TN_TRY(given_range, range_option(options, one.option, range, one.bounds));
+        TN_TRY(given_range, range_option(options, one.option, one.bounds));
         range = given_range;
       }
       if (!(spread >= 0) || range[1] > one.bounds[1])

@@ -14,7 +14,7 @@ class Erasing {
  public:
   static Result<Erasing> create(const Options& options, const Field& given) {
     TN_TRY(image, image_of(given));
-    TN_TRY(shares, Shares::from(options, {0.02, 0.33}, {0.3, 3.3}));
+    TN_TRY(shares, Shares::from(options));
     Erasing out{given, options.number("p"), shares, static_cast<float>(options.number("value")),
                 options.text("fill") == "normal"};
     if (image.whole && out.normal)
@@ -57,7 +57,7 @@ TENON_AUGMENTATION(erasing,
                    "writes over a rectangle of random size, shape and position",
                    R"(
     "p": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5, "description": "probability that an image is erased"},
-    "scale": {"type": "array", "items": {"type": "number"}, "description": "least and largest share of the area; default: 0.02, 0.33"},
-    "ratio": {"type": "array", "items": {"type": "number"}, "description": "least and largest height over width; default: 0.3, 3.3"},
+    "scale": {"type": "array", "items": {"type": "number"}, "default": [0.02, 0.33], "description": "least and largest share of the area"},
+    "ratio": {"type": "array", "items": {"type": "number"}, "default": [0.3, 3.3], "description": "least and largest height over width"},
     "fill": {"type": "string", "enum": ["value", "normal"], "default": "value", "description": "with one value, or with standard normal numbers"},
     "value": {"type": "number", "default": 0, "description": "the value"},)")

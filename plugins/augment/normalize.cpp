@@ -46,5 +46,5 @@ TENON_AUGMENTATION(normalize,
                    "(x * scale - mean) / std of each channel, as float32",
                    R"(
     "scale": {"type": "number", "description": "scale of each element, applied first; default: 1/255 of uint8, 1 of float32"},
-    "mean": {"type": ["number", "array"], "items": {"type": "number"}, "description": "mean: one value, or one for each channel; default: 0"},
-    "std": {"type": ["number", "array"], "items": {"type": "number"}, "description": "standard deviation, likewise; default: 1"},)")
+    "mean": {"type": ["number", "array"], "items": {"type": "number"}, "default": 0, "description": "mean: one value, or one for each channel"},
+    "std": {"type": ["number", "array"], "items": {"type": "number"}, "default": 1, "description": "standard deviation, likewise"},)")

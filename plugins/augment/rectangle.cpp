@@ -23,9 +23,7 @@ double drawn_ratio(const Shares& shares, Draws& draws) {
 
 Result<std::array<double, 2>> range_option(const Options& options,
                                            std::string_view key,
-                                           std::array<double, 2> fallback,
                                            std::array<double, 2> bounds) {
-  if (!options.has(key)) return fallback;
   std::vector<double> given = floats_of(options.get(key));
   if (given.size() == 2 && given[0] <= given[1] && given[0] >= bounds[0] && given[1] <= bounds[1])
     return std::array{given[0], given[1]};
@@ -42,11 +40,9 @@ Result<std::array<int64_t, 2>> size_option(const Options& options, const Image& 
   return std::array{given[0], given.back()};
 }
 
-Result<Shares> Shares::from(const Options& options,
-                            std::array<double, 2> scale,
-                            std::array<double, 2> ratio) {
-  TN_TRY(scales, range_option(options, "scale", scale, {0, 1}));
-  TN_TRY(ratios, range_option(options, "ratio", ratio, {1e-3, 1e3}));
+Result<Shares> Shares::from(const Options& options) {
+  TN_TRY(scales, range_option(options, "scale", {0, 1}));
+  TN_TRY(ratios, range_option(options, "ratio", {1e-3, 1e3}));
   return Shares{scales, ratios};
 }
 

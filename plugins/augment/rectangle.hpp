@@ -18,7 +18,6 @@ struct Rectangle {
 // Two numbers of an option, the first at most the second and both within the bounds.
 Result<std::array<double, 2>> range_option(const Options& options,
                                            std::string_view key,
-                                           std::array<double, 2> fallback,
                                            std::array<double, 2> bounds);
 // One or two numbers from 1 on: height and width. Those of the image where it is not given.
 Result<std::array<int64_t, 2>> size_option(const Options& options, const Image& image);
@@ -26,9 +25,7 @@ Result<std::array<int64_t, 2>> size_option(const Options& options, const Image& 
 // What share of an image, and of which shape (width over height), both drawn.
 struct Shares {
   std::array<double, 2> scale, ratio;
-  static Result<Shares> from(const Options& options,
-                             std::array<double, 2> scale,
-                             std::array<double, 2> ratio);
+  static Result<Shares> from(const Options& options);  // scale and ratio
 };
 
 // torchvision's RandomResizedCrop.get_params (0.29): ten tries, then the middle.

@@ -12,7 +12,7 @@ class ResizedCrop {
   static Result<ResizedCrop> create(const Options& options, const Field& given) {
     TN_TRY(image, image_of(given));
     TN_TRY(size, size_option(options, image));
-    TN_TRY(shares, Shares::from(options, {0.08, 1}, {3.0 / 4, 4.0 / 3}));
+    TN_TRY(shares, Shares::from(options));
     if (!(shares.scale[1] > 0)) return invalid("option scale: expected a share above 0");
     return ResizedCrop{given, size[0], size[1], shares};
   }
@@ -36,5 +36,5 @@ TENON_AUGMENTATION(resized_crop,
                    "a part of random size, shape and position, resized",
                    R"(
     "size": {"type": ["integer", "array"], "items": {"type": "integer"}, "description": "[height, width], or one side of a square; default: the image's"},
-    "scale": {"type": "array", "items": {"type": "number"}, "description": "least and largest share of the area; default: 0.08, 1"},
-    "ratio": {"type": "array", "items": {"type": "number"}, "description": "least and largest width over height; default: 3/4, 4/3"},)")
+    "scale": {"type": "array", "items": {"type": "number"}, "default": [0.08, 1.0], "description": "least and largest share of the area"},
+    "ratio": {"type": "array", "items": {"type": "number"}, "default": [0.75, 1.3333333333333333], "description": "least and largest width over height"},)")

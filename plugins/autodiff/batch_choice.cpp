@@ -2,6 +2,8 @@
 // vmap through an If whose condition differs by example.
 #include "batch_choice.hpp"
 
+#include <unordered_set>
+
 #include "bodies.hpp"
 
 namespace tenon::autodiff {
@@ -80,6 +82,57 @@ bool can_be_guarded(const BatchContext& c, Node node) {
   return c.size != 0;
 }
 
+// The slope of a branch may be infinite at an example that does not take it (log at 0), and 0 times
+// that is NaN. So where a branch reads numbers of an example they pass a gate, a Where that gives
+// both ways the number itself, but a gradient only to the examples that take the branch.
+class Gates {
+ public:
+  Gates(BatchContext& c, Value condition, bool is_then)
+      : c_(c), condition_(condition), is_then_(is_then) {}
+
+  // Appends the node of the branch to parts, behind the gates that its operands need.
+  Status add(Node node, std::vector<Node>& parts) {
+    const bool differs = std::ranges::any_of(
+        node.inputs(), [&](Value x) { return c_.batched.count(x.id) || differs_.count(x.id); });
+    const bool computes = (node.row()->traits & TN_OP_POINTWISE) != 0;
+    for (uint64_t i = 0; differs && computes && i < node.n_inputs(); ++i)
+      if (needs_gate(node.input(i))) TN_CHECK(gate(node, i, parts));
+    for (Value output : node.outputs()) {
+      if (differs) differs_.insert(output.id);
+      if (differs && computes) behind_.insert(output.id);
+    }
+    parts.push_back(node);
+    return {};
+  }
+
+ private:
+  bool needs_gate(Value x) const {
+    return x && is_float(x.dtype()) && !x.is_constant() && !behind_.count(x.id);
+  }
+
+  Status gate(Node node, uint64_t i, std::vector<Node>& parts) {
+    Value x = node.input(i);
+    Value& gated = made_[x.id];
+    if (!gated) {
+      Builder b(c_.edit);
+      Node same = b.node({.type = "StopGradient", .inputs = {x}, .domain = "tenon"});
+      TN_CHECK(b.status());
+      Value then = is_then_ ? x : same.output(0), otherwise = is_then_ ? same.output(0) : x;
+      gated = b.op("Where", {condition_, then, otherwise});
+      TN_CHECK(b.status());
+      parts.insert(parts.end(), {same, gated.producer()});
+    }
+    return c_.edit.set_input(node, i, gated);
+  }
+
+  BatchContext& c_;
+  Value condition_;
+  bool is_then_;
+  Batched made_;
+  std::unordered_set<tn_value_id> differs_;  // by example
+  std::unordered_set<tn_value_id> behind_;   // gates
+};
+
 }  // namespace
 
 Result<std::vector<Node>> batch_choice(BatchContext& c, Node node, const Graph* branches) {
@@ -90,6 +143,10 @@ Result<std::vector<Node>> batch_choice(BatchContext& c, Node node, const Graph* 
     for (uint64_t i = before, n = c.edit.graph().n_nodes(); i < n; ++i)
       parts.push_back(c.edit.graph().node(i));
   };
+  uint64_t before = c.edit.graph().n_nodes();
+  Value condition = b.reshape(node.input(0), {});
+  TN_CHECK(b.status());
+  add_parts(before);
   for (int side = 0; side < 2; ++side) {
     if (!takes_any_numbers(branches[side]) && can_be_guarded(c, node)) {
       Node part;
@@ -100,13 +157,14 @@ Result<std::vector<Node>> batch_choice(BatchContext& c, Node node, const Graph* 
     }
     std::vector<Value> inputs = node.inputs();
     inputs.erase(inputs.begin());
-    uint64_t before = c.edit.graph().n_nodes();
+    Gates gates(c, condition, side == 0);
+    before = c.edit.graph().n_nodes();
     TN_TRY(copied, copy_into(c.edit, branches[side], inputs));
     results[side] = copied;
-    add_parts(before);
+    for (uint64_t i = before, n = c.edit.graph().n_nodes(); i < n; ++i)
+      TN_CHECK(gates.add(c.edit.graph().node(i), parts));
   }
-  uint64_t before = c.edit.graph().n_nodes();
-  Value condition = b.reshape(node.input(0), {});
+  before = c.edit.graph().n_nodes();
   for (uint64_t i = 0; i < node.n_outputs(); ++i) {
     if (!node.output(i)) continue;
     Value choice = b.op("Where", {condition, results[0][i], results[1][i]});

@@ -23,26 +23,26 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-std::optional<double> number_in(std::string_view cell) {
+template <class T>
+std::optional<T> parsed(std::string_view cell) {
   cell = trimmed(cell);
   if (!cell.empty() && cell[0] == '+') cell.remove_prefix(1);
-  double out = 0;
+  T out = 0;
   auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), out);
   if (code != std::errc() || end != cell.data() + cell.size()) return {};
   return out;
 }
 
-// A whole number, also one of more digits than a double has.
-std::optional<int64_t> integer_in(std::string_view cell) {
-  cell = trimmed(cell);
-  if (!cell.empty() && cell[0] == '+') cell.remove_prefix(1);
-  int64_t out = 0;
-  auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), out);
-  if (code == std::errc() && end == cell.data() + cell.size()) return out;
-  const std::optional<double> number = number_in(cell);
-  const bool is_whole =
-      number && *number == std::floor(*number) && std::abs(*number) < 0x1p53;  // "1.0"
-  return is_whole ? std::optional(static_cast<int64_t>(*number)) : std::nullopt;
+std::optional<double> number_in(std::string_view cell) {
+  return parsed<double>(cell);
+}
+
+// Digits of up to 64 bits as they are; 3.0 and 1e3 are whole, too, as far as float64 is exact.
+std::optional<int64_t> whole_in(std::string_view cell) {
+  if (std::optional<int64_t> exact = parsed<int64_t>(cell)) return exact;
+  std::optional<double> number = number_in(cell);
+  if (!number || *number != std::floor(*number) || std::abs(*number) >= 0x1p53) return {};
+  return static_cast<int64_t>(*number);
 }
 
 // As float32 holds it; a number beyond that is none.
@@ -173,12 +173,12 @@ class Reading {
         return invalid(cat(who_, ": line ", text_.lines[r], ", column ", column + 1,
                            ": expected a label, got an empty cell"));
       std::optional<double> number = number_in(text_.at(r, column));
-      std::optional<int64_t> integer = integer_in(text_.at(r, column));
       numbers = numbers && number;
-      whole = whole && integer;
+      std::optional<int64_t> class_number = whole_in(text_.at(r, column));
+      whole = whole && class_number;
       if (number && !float_in(text_.at(r, column))) too_large = r;
       targets->push_back(float_in(text_.at(r, column)).value_or(0));
-      classes->push_back(integer.value_or(0));
+      classes->push_back(class_number.value_or(0));
     }
     std::string name = options_.text("label_field");
     if (numbers && !whole && too_large) return no_number(*too_large, column);

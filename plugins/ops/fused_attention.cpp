@@ -24,6 +24,12 @@ Dims widths(Node node) {
   Type weights = node.input(1).type();
   return Dims(3, weights.ranked ? quotient({dims_of(weights).back()}, {Dim(3)}) : Dim());
 }
+// One tensor holds both, so that their widths are one. each: as `widths` has them.
+Status expect_one_cache(const Dims& each, std::string_view what) {
+  if (!each[1].known() || !each[2].known() || each[1].is(*each[2].value)) return {};
+  return invalid(cat("qkv_hidden_sizes: expected keys as wide as values, which ", what,
+                     " holds together, got ", *each[1].value, " and ", *each[2].value));
+}
 Status projection_shape(EditView edit, Node node, uint32_t dtype, Projection at) {
   TN_CHECK(expect_zero(node, {"do_rotary", "past_present_share_buffer"}));
   TN_CHECK(expect_heads(node));
@@ -45,6 +51,7 @@ Status projection_shape(EditView edit, Node node, uint32_t dtype, Projection at)
     if (width.known() && *width.value % *heads.value != 0)
       return invalid(
           cat("num_heads: expected a divisor of ", *width.value, ", got ", *heads.value));
+  if (node.input(at.past)) TN_CHECK(expect_one_cache(each, "past"));
   Dim length = node.input(at.past) ? dims[1] + dims_of(past)[3] : dims[1];
   TN_CHECK(
       set_output(edit, node, 1, dtype, {2, dims[0], heads, length, quotient({each[1]}, {heads})}));
@@ -56,6 +63,7 @@ Result<std::vector<Value>> attend_projected(
     Builder& b, Node node, Value projected, Projection at, Value bias) {
   std::optional<std::vector<int64_t>> sizes = known_ints(widths(node));
   if (!sizes) return unsupported("decomposed only where the width of the weights is known");
+  if (is_read(node, 1)) TN_CHECK(expect_one_cache(widths(node), "present"));
   Node parts = b.node({.type = "Split",
                        .inputs = {projected, b.ints(*sizes)},
                        .attrs = {{"axis", -1}},

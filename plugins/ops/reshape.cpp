@@ -243,7 +243,9 @@ constexpr tn_op kSqueeze = view_row("Squeeze",
                                     "[]",
                                     shape<squeeze_shape, "x: any, axes: int?">,
                                     ref<squeeze_ref>,
-                                    sample<squeeze_sample>);
+                                    sample<squeeze_sample>,
+                                    "",
+                                    "view axes=1");
 constexpr tn_op kUnsqueeze = view_row("Unsqueeze",
                                       25,
                                       "[]",

@@ -2,6 +2,8 @@
 // "pruner.rewind": gives weights that survived pruning the values that they had in an earlier state
 // of the same model, zeros stay zeros: the step between two rounds of the lottery ticket procedure
 // (Frankle and Carbin 2019; to step k: Frankle et al. 2020).
+#include <algorithm>
+
 #include "tenon/sdk/role/pass.hpp"
 
 #include "masks.hpp"
@@ -26,6 +28,7 @@ class Rewind {
 
   Status run(tn_graph* raw, const Cancel& cancel, Sink& sink) {
     TN_TRY(folded, Edit::begin(raw));
+    const std::vector<NamedMask> masks = masks_of(folded.graph());
     TN_CHECK(fold_masks(folded));
     TN_CHECK(folded.commit());
     Groups groups = Groups::of(Graph{raw});
@@ -44,7 +47,7 @@ class Rewind {
       Mask mask(static_cast<size_t>(constant.type().elements()), 1);
       bool pruned = is_weight(groups, constant);
       if (pruned) {
-        TN_TRY(stays, mask_of_zeros(constant.constant()));
+        TN_TRY(stays, mask_of(constant, masks));
         mask = std::move(stays);
       }
       int64_t gone = std::count(mask.begin(), mask.end(), 0);
@@ -62,6 +65,11 @@ class Rewind {
   }
 
  private:
+  // Of nodes, where there are some: what regrows begins with zeros that are not pruned.
+  static Result<Mask> mask_of(Value weight, const std::vector<NamedMask>& masks) {
+    auto stated = std::ranges::find(masks, weight.name(), &NamedMask::weight);
+    return stated == masks.end() ? mask_of_zeros(weight.constant()) : stated->mask;
+  }
   static bool is_weight(const Groups& groups, Value constant) {
     for (const Weight& weight : groups.weights())
       if (weight.value == constant) return true;

@@ -26,7 +26,7 @@
 #define TENON_STORAGE_OPTIONS                                                                                                                                                                                                       \
   R"("activations": {"type": "string", "enum": ["u8", "s8"], "default": "u8", "description": "u8: with a zero point; s8: symmetric"},)"                                                                                             \
   R"("per_channel": {"type": "boolean", "default": true, "description": "a scale for each output channel of a weight"},)"                                                                                                           \
-  R"("weight_bits": {"type": "integer", "minimum": 2, "maximum": 8, "description": "bits of weights, 8 when absent; they are stored in 8"},)"                                                                                       \
+  R"("weight_bits": {"type": "integer", "minimum": 2, "maximum": 8, "default": 8, "description": "bits of weights, which are stored in 8"},)"                                                                                       \
   R"("products": {"type": "string", "enum": ["none", "scores", "all"], "default": "none", "description": "products of two activations to quantize; scores: those that a Softmax reads, as in attention"},)" TENON_SELECTED_OPTIONS( \
       "nodes to quantize")
 

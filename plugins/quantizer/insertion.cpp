@@ -14,8 +14,8 @@ InsertionPlan InsertionPlan::from(const Options& options) {
   InsertionPlan out;
   out.is_signed = options.text("activations") == "s8";
   out.per_channel = options.flag("per_channel");
-  out.largest = options.flag("reduce_range") ? 63 : 127;
-  if (options.has("weight_bits")) out.largest = (1 << (options.integer("weight_bits") - 1)) - 1;
+  out.largest = (1 << (options.integer("weight_bits", 8) - 1)) - 1;
+  if (options.flag("reduce_range")) out.largest = 63;
   out.integer_bias = options.text("bias") == "int32";
   return out;
 }

@@ -10,6 +10,6 @@ TENON_PASS(static,
            "8-bit weights and activations, ranges from calibration data",
            R"({"required": ["data"], "properties": {)" TENON_CALIBRATION_OPTIONS
            "," TENON_RANGES_OPTION "," TENON_STORAGE_OPTIONS R"(,
-    "reduce_range": {"needs": {"weight_bits": "absent"}, "type": "boolean", "default": false,
+    "reduce_range": {"needs": {"weight_bits": [8]}, "type": "boolean", "default": false,
                      "description": "weights in 7 bits, for CPUs without VNNI"},
     "bias": {"type": "string", "enum": ["int32", "float32"], "default": "int32", "description": "how biases are stored"}}})")

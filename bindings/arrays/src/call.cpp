@@ -168,21 +168,25 @@ void Call::each_array(size_t i, const std::function<void(const Json&)>& visit) c
 }
 
 // The element type of the arguments that are promoted together: of the arrays first, then of
-// numbers, which only raise its kind.
+// numbers, which only raise its kind. None of compared integers that only floats hold together.
 uint32_t Call::common_type() const {
   uint32_t wanted = TN_DTYPE_NONE;
+  bool are_compared = false, has_float = false;
   for (bool weak : {false, true}) {
     for (size_t i = 0; i < signature_.parameters.size(); ++i) {
-      if (!signature_.parameters[i].has("together")) continue;
+      const Parameter& parameter = signature_.parameters[i];
+      if (!parameter.is_promoted()) continue;
+      are_compared = parameter.has("compared");
       each_array(i, [&](const Json& one) {
-        Value x = is_value(one) ? read(one, signature_.parameters[i]) : Value{};
+        Value x = is_value(one) ? read(one, parameter) : Value{};
         if (weak != (x.id == 0 || x.weak)) return;
         wanted = weak ? with_number(wanted, x.id == 0 ? one : number_like(x))
                       : together(wanted, x.dtype);
+        has_float = has_float || (x.id != 0 ? x.is_float() : one.is_number_float());
       });
     }
   }
-  return wanted;
+  return are_compared && cxx::is_float(wanted) && !has_float ? TN_DTYPE_NONE : wanted;
 }
 
 // An argument as its parameter's words ask for it. Numbers that are written out become constants of
@@ -190,11 +194,11 @@ uint32_t Call::common_type() const {
 Value Call::converted(const Json& given, const Parameter& p, uint32_t common) const {
   bool is_number = given.is_number() || given.is_boolean();
   Value x;
-  if (is_number && (p.has("together") || p.has("float"))) {
-    x = graph.number(given, p.has("together") ? common : TN_F32);
+  if (is_number && (p.is_promoted() || p.has("float"))) {
+    x = graph.number(given, p.is_promoted() ? common : TN_F32);
   } else {
     x = read(given, p);
-    if (p.has("together")) x = cast(x, common);
+    if (p.is_promoted() && common != TN_DTYPE_NONE) x = cast(x, common);
   }
   if (p.has("float")) x = as_float(x);
   if ((p.has("number") || p.has("whole")) && x.is_bool()) x = cast(x, TN_I8);

@@ -7,8 +7,9 @@
 //      "", [](Call& c) -> Values { ... c[0] ... }}
 //
 // A parameter is `name: words = default`. Words of values: `array` (as it is; what no word says),
-// `together` (all such parameters get the one type that they have together), then `float` (others
-// become float32), `number` (truth values become int8), `whole`, `bool`, `index`. `arrays` is a
+// `together` (all such parameters get the one type that they have together), `compared` (the same,
+// but integers that no integer type holds together stay as they are), then `float` (others become
+// float32), `number` (truth values become int8), `whole`, `bool`, `index`. `arrays` is a
 // list of them, and `*name` takes the rest of the arguments. Words of what is known while the graph
 // is made: `int`, `ints` (one or a list), `axes` (the same, none: all), `flag`, `scalar` (a
 // number or a truth value), `plain` (as it is: a number, a text or a list), `dtype`, `text`. `-> a,
@@ -29,6 +30,7 @@ struct Parameter {
   bool variadic = false;
   bool has(std::string_view word) const;
   bool is_array() const;
+  bool is_promoted() const { return has("together") || has("compared"); }
 };
 
 struct Signature {
@@ -108,7 +110,8 @@ int64_t axis_of(int64_t axis, int64_t rank);
 bool is_whole(const Json& number);  // an integer of at most 63 bits and its sign
 
 // Bodies of several rows, with the row's operator.
-Values rounded(Call& c);  // whole numbers and truth values stay what they are
+Values rounded(Call& c);   // whole numbers and truth values stay what they are
+Values compared(Call& c);  // two `compared` parameters
 
 // Expressions. A number beside a value takes its type; both sides are of one type.
 struct Operand {
@@ -138,6 +141,7 @@ Value permute(const Value& x, const std::vector<int64_t>& order);
 Value broadcast_to(const Value& x, const std::vector<int64_t>& shape);
 std::vector<Value> broadcast_together(const std::vector<Value>& values);
 Value reduce(std::string_view op, const Value& x, const std::vector<int64_t>& axes, bool keep);
+void not_empty(const Value& x, const std::vector<int64_t>& axes);  // an error where one is
 // On operands of one type, which may be bool: see Function::of_truth.
 Value operation(const Function& row, const std::vector<Value>& operands);
 // The operands in the one type that they have together.

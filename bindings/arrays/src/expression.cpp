@@ -102,6 +102,12 @@ Value reduce(std::string_view op, const Value& x, const std::vector<int64_t>& ax
   if (axes.empty()) return x;
   return node(op, {x, x.graph->integers(axes)}, {{"keepdims", keep ? 1 : 0}});
 }
+void not_empty(const Value& x, const std::vector<int64_t>& axes) {
+  for (int64_t axis : axes) {
+    if (x.dims[static_cast<size_t>(axis)] == 0)
+      invalid(cat("axis ", axis, " of ", x.text(), ": expected one element at least"));
+  }
+}
 Value any_of(const Value& x, const std::vector<int64_t>& axes, bool keep) {
   return reduce("ReduceMax", x, axes, keep);  // false of no elements
 }
@@ -133,6 +139,17 @@ Value operation(const Function& row, const std::vector<Value>& operands) {
 }
 Values rounded(Call& c) {
   return c[0].is_float() ? node(c.row.op, {c[0]}) : c[0];
+}
+Values compared(Call& c) {
+  const Value &a = c[0], &b = c[1];
+  if (a.dtype == b.dtype) return node(c.row.op, {a, b});
+  // A number below 0 is to an unsigned one as it is to 0; others are unsigned ones of 64 bits.
+  const bool a_is_signed = TN_DTYPE_CODE(a.dtype) == kDLInt;
+  const Value& number = a_is_signed ? a : b;
+  const Value whole = cast(number, TN_U64);
+  const Value below = a_is_signed ? node(c.row.op, {a, 0}) : node(c.row.op, {0, b});
+  const Value above = a_is_signed ? node(c.row.op, {whole, b}) : node(c.row.op, {a, whole});
+  return where(lt(number, 0), below, above);
 }
 
 }  // namespace tenon::arrays

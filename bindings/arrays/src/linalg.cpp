@@ -137,6 +137,15 @@ Values cross(Call& c) {
   return moved(c[0], -1) * moved(c[1], -2) - moved(c[0], -2) * moved(c[1], -1);
 }
 
+// The largest or the smallest of numbers that are not below 0. The largest of none is 0.
+Value extreme(const Value& sizes, const std::vector<int64_t>& axes, bool is_largest, bool keep) {
+  if (!is_largest) not_empty(sizes, axes);
+  Value made = reduce(is_largest ? "ReduceMax" : "ReduceMin", sizes, axes, keep);
+  auto may_be_none = [&](int64_t axis) { return sizes.dims[static_cast<size_t>(axis)] < 1; };
+  const bool has_none = is_largest && std::any_of(axes.begin(), axes.end(), may_be_none);
+  return has_none ? where(lt(made, 0), 0, made) : made;
+}
+
 // The p-norm of the elements along axes.
 Value norm_along(const Value& x, const std::vector<int64_t>& axes, double order, bool keep) {
   Value size = node("Abs", {x});
@@ -144,7 +153,7 @@ Value norm_along(const Value& x, const std::vector<int64_t>& axes, double order,
   if (order == 2)
     return node("ReduceL2", {x, x.graph->integers(axes)}, {{"keepdims", keep ? 1 : 0}});
   if (order == 1) return reduce("ReduceSum", size, axes, keep);
-  if (std::isinf(order)) return reduce(order > 0 ? "ReduceMax" : "ReduceMin", size, axes, keep);
+  if (std::isinf(order)) return extreme(size, axes, order > 0, keep);
   if (order == 0) return reduce("ReduceSum", cast(logical_not(eq(size, 0.0)), x.dtype), axes, keep);
   return node("Pow", {reduce("ReduceSum", node("Pow", {size, order}), axes, keep), 1 / order});
 }
@@ -172,14 +181,14 @@ Values matrix_norm(Call& c) {  // x, keepdims, ord
   if (std::fabs(order) == 1 || std::isinf(order)) {  // sums of columns, of rows
     bool by_columns = std::fabs(order) == 1;
     Value sums = reduce("ReduceSum", node("Abs", {x}), {both[by_columns ? 0 : 1]}, true);
-    return reduce(order > 0 ? "ReduceMax" : "ReduceMin", sums, both, keep);
+    return extreme(sums, both, order > 0, keep);
   }
   if (!is_nuclear && std::fabs(order) != 2)
     invalid(cat("linalg.matrix_norm: ord: expected 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got ",
                 order));
   Value s = values_of(x);
-  const char* op = is_nuclear ? "ReduceSum" : order > 0 ? "ReduceMax" : "ReduceMin";
-  Value made = reduce(op, s, {s.rank() - 1}, keep);
+  const std::vector<int64_t> last = {s.rank() - 1};
+  Value made = is_nuclear ? reduce("ReduceSum", s, last, keep) : extreme(s, last, order > 0, keep);
   return keep ? expand_dims(made, made.rank()) : made;
 }
 

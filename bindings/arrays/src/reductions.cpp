@@ -9,13 +9,6 @@ namespace {
 
 using cxx::cat, cxx::invalid;
 
-void not_empty(const Value& x, const std::vector<int64_t>& axes) {
-  for (int64_t axis : axes) {
-    if (x.dims[static_cast<size_t>(axis)] == 0)
-      invalid(cat("axis ", axis, " of ", x.text(), ": expected one element at least"));
-  }
-}
-
 // Each takes x, axis, keepdims.
 Values plain(Call& c) {
   return reduce(c.row.op, c[0], c.axes(1, c[0].rank()), c.flag(2));

@@ -54,7 +54,9 @@ Values digamma(Call& c) {
   constexpr int kSteps = 10;
   constexpr double kSeries[] = {-1. / 12,  1. / 120,     -1. / 252, 1. / 240,
                                 -1. / 132, 691. / 32760, -1. / 12};
-  auto [is_below, z, fraction] = reflected(in_double(c));
+  Value x = in_double(c);
+  auto [is_below, z, distance] = reflected(x);
+  Value is_pole = eq(distance, 0), fraction = where(is_pole, 0.5, distance);
   Value far = z + kSteps, inverse = node("Reciprocal", {far * far});
   Value series = inverse * kSeries[6];
   for (int i = 5; i >= 0; --i)
@@ -63,7 +65,9 @@ Values digamma(Call& c) {
   for (int i = 0; i < kSteps; ++i)
     above = above - node("Reciprocal", {z + i});
   Value below = above - Operand(pi) / node("Tan", {fraction * pi});
-  return cast(where(is_below, below, above), c[0].dtype);
+  // The sides of 0 are those of its sign; those of the other poles have none.
+  Value pole = where(eq(x, 0), -node("Reciprocal", {x}), x * std::nan(""));
+  return cast(where(is_pole, pole, where(is_below, below, above)), c[0].dtype);
 }
 
 // sqrt(pi) exp(x^2) erfc(x) from x = kTail on, where 1 - erf(x) has few digits left: Laplace's

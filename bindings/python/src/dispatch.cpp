@@ -246,9 +246,9 @@ class Dispatch {
     };
     auto start = std::chrono::steady_clock::now();
     if (entry.interruptible) {
-      run_interruptible(session_, body);
+      run_interruptible<PlainCall>(session_, body);
     } else {
-      session_->check(without_gil([&] { return body(nullptr); }));
+      session_->check(without_gil<PlainCall>([&] { return body(nullptr); }));
     }
     entry.interruptible = std::chrono::steady_clock::now() - start > kInterruptible;
     py::list arrays = results.take();

@@ -98,7 +98,7 @@ TensorPtr adopt(const SessionPtr& session, DLManagedTensorVersioned* managed) {
   tn_tensor* raw = nullptr;
   // Pinned memory is the CPU's like any other.
   if (is_readable(managed->dl_tensor.device.device_type)) managed->dl_tensor.device = {kDLCPU, 0};
-  tn_status* failed = without_gil([&]() -> tn_status* {
+  tn_status* failed = without_gil<PlainCall>([&]() -> tn_status* {
     if (!is_dense(managed->dl_tensor)) {
       tn_status* copied = session->tensor->copy(session->ctx(), &managed->dl_tensor, &raw);
       if (!copied) managed->deleter(managed);
@@ -177,7 +177,8 @@ TensorPtr from_packed(const SessionPtr& session, const py::array& array, uint32_
                  nullptr,
                  0};
   tn_tensor* raw = nullptr;
-  session->check(without_gil([&] { return session->tensor->alloc(session->ctx(), &proto, &raw); }));
+  session->check(
+      without_gil<PlainCall>([&] { return session->tensor->alloc(session->ctx(), &proto, &raw); }));
   auto tensor = std::make_shared<Tensor>(session, raw);
   pack(static_cast<const uint8_t*>(array.data()), reinterpret_cast<uint8_t*>(tensor->data()),
        tensor->count(), TN_DTYPE_BITS(dtype));

@@ -34,10 +34,10 @@ class Interruptible {
 bool stop_with(py::error_already_set& thrown);
 
 // body(cancel) -> tn_status*, run without the GIL.
-template <class Body>
+template <class Kind = HostCall, class Body>
 void run_interruptible(const SessionPtr& session, Body&& body) {
   Interruptible call(session);
-  tn_status* status = without_gil([&] { return body(call.cancel()); });
+  tn_status* status = without_gil<Kind>([&] { return body(call.cancel()); });
   call.finish(status);
 }
 

@@ -74,7 +74,7 @@ class Plan {
     std::vector<TensorPtr> given = read(args, named);
     std::vector<const DLTensor*> views = views_of(given);
     Results results(session(), results_);
-    run_interruptible(session(), [&](const tn_cancel* cancel) {
+    run_interruptible<PlainCall>(session(), [&](const tn_cancel* cancel) {
       return session()->eval->run(plan_.get(), views.data(), views.size(), results.get(), cancel);
     });
     return results.take();

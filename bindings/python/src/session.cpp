@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session.hpp"
 
+#include <atomic>
+
+#include <pthread.h>
+
 #include "interrupt.hpp"
 
 namespace tenon::python {
 namespace {
+
+std::atomic<int> calls_in_progress{0};
+thread_local int calls_of_this_thread = 0;
+std::atomic<bool> lacks_threads{false};  // forked amid calls of others
+
+void begin_child() {
+  if (calls_in_progress != calls_of_this_thread) lacks_threads = true;
+  calls_in_progress = calls_of_this_thread;
+}
 
 // Calls Python from any thread of the host. What the callee throws cannot cross the host: a request
 // to stop is kept for the call in flight, anything else is reported as Python does for destructors.
@@ -42,6 +55,22 @@ void TN_CALL progress_seen(void* arg, uint64_t task, tn_str title, uint64_t done
 
 }  // namespace
 
+HostCall::HostCall() {
+  static const int registered = pthread_atfork(nullptr, nullptr, begin_child);
+  (void)registered;
+  if (lacks_threads)
+    throw Error(TN_FAILED_PRECONDITION,
+                "this process was forked while other threads were compiling or loading, and never "
+                "gets what they had locked: fork before such threads begin, or start processes "
+                "with the method 'spawn' or 'forkserver' of multiprocessing");
+  ++calls_in_progress;
+  ++calls_of_this_thread;
+}
+HostCall::~HostCall() {
+  --calls_of_this_thread;
+  --calls_in_progress;
+}
+
 Session::Session(const std::string& config) {
   without_gil([&] {
     if (tn_status* failed = tenon_open(str(config), &raw_)) throw cxx::error_of(failed, "host");
@@ -55,12 +84,12 @@ Session::Session(const std::string& config) {
 }
 
 Session::~Session() {
-  without_gil([this] { tenon_close(raw_); });
+  without_gil<PlainCall>([this] { tenon_close(raw_); });
 }
 
 void Session::check(tn_status* taken) const {
   if (!taken) return;
-  throw without_gil([&] {
+  throw without_gil<PlainCall>([&] {
     std::string domain(view(status->domain(taken)));
     return cxx::error_of(taken, std::move(domain));
   });

@@ -9,6 +9,7 @@ defaults, both from the schemas that plugins state.
 
 from __future__ import annotations
 
+import copy
 import difflib
 import inspect
 import json
@@ -30,7 +31,29 @@ class Component:
         full_role = role if role.startswith("tenon.") else f"tenon.{role}/1"
         self.role = full_role
         self.id = id
+        self._options = options
         self._native = _core.Component(session(), full_role, id, *split_options(options))
+
+    def __copy__(self) -> Component:
+        """Another one over the same component, which never changes: a layer with parameters of its
+        own."""
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Component:
+        return copy.copy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickled as its id and options; the other process has to have the plugin."""
+        if "_options" not in self.__dict__:
+            raise TypeError(f"{self!r} stands for Python objects: pickle these and make it again")
+        return {name: value for name, value in self.__dict__.items() if name != "_native"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        options = split_options(self._options)
+        self._native = _core.Component(session(), self.role, self.id, *options)
 
     def __repr__(self) -> str:
         what = "" if type(self) is not Component else f" of role {self.role}"

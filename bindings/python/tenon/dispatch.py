@@ -8,6 +8,8 @@ import functools
 import inspect
 import json
 import operator
+import pickle
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -127,6 +129,26 @@ class Dispatched(_core.Dispatch):
 
         backend, precision, threads, options = self._plan
         return model, plan_options(backend, precision, threads, options), rebuild
+
+    def __copy__(self) -> Dispatched:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Dispatched:
+        return self
+
+    def __reduce__(self) -> str:
+        """Pickled by name, as functions are."""
+        module, name = getattr(self, "__module__", ""), getattr(self, "__qualname__", "")
+        try:
+            found = operator.attrgetter(name)(sys.modules[module])
+        except (AttributeError, KeyError):
+            found = None
+        if found is not self:
+            raise pickle.PicklingError(
+                f"{self!r} is not what {module}.{name or self.__name__} is, and compiled functions "
+                "are pickled by name: pickle the function, and compile it where it is loaded"
+            )
+        return name
 
     def __get__(self, instance: Any, _: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

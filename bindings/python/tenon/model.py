@@ -114,6 +114,12 @@ class Plan:
         """Sets a state, as to go on where another plan stopped."""
         self._native.set_state(name, value)
 
+    def __reduce__(self):
+        """Copied and pickled as its model, options and states: the other plan is compiled again."""
+        taps = list(self.names[len(self.outputs) :])
+        states = {port.name: self.get_state(port.name) for port in self._model.states}
+        return _compiled_again, (self._model, self._options, taps, states)
+
     def __repr__(self) -> str:
         return f"<tenon.Plan {signature(self.inputs, self.outputs)}>"
 
@@ -239,6 +245,13 @@ class Model:
 
     def __repr__(self) -> str:
         return f"<tenon.Model {signature(self.inputs, self.outputs)}>"
+
+
+def _compiled_again(model: Model, options: str, taps: list[str], states: dict[str, Any]) -> Plan:
+    plan = Plan(_core.Plan(model._native, options, taps), model, options, taps)
+    for name, value in states.items():
+        plan.set_state(name, value)
+    return plan
 
 
 def signature(inputs: list[Port], outputs: list[Port]) -> str:

@@ -168,6 +168,12 @@ class Step:
         refuse_nan("Step", self._watched[key], made)
         return tree.unflatten(results, iter(made))
 
+    def __reduce__(self):
+        raise TypeError(
+            "a Step holds a plan and is neither copied nor pickled: keep state(), make the Step "
+            "again, and hand it to set_state()"
+        )
+
     def _for_plan(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """The options of a pass, with the plan's precision where it has an option for that."""
         precision = json.loads(self._options).get("precision")

@@ -29,6 +29,13 @@ _STACK = "pkg.torch.onnx.stack_trace"
 #: What it notes of an Identity that cuts the gradient.
 _DETACH = "aten.detach.default"
 _TRAINED_TYPES = (1, 11)  # ONNX's float and double
+#: What the exporter does not take, by the exceptions that say so, and what to do.
+_REMEDIES = {
+    "GuardOnDataDependentSymNode": "a branch of Python goes by the numbers of an array: choose by "
+    "torch.where or torch.cond",
+    "ConversionError": "the exporter has no ONNX of this operator: compute the same by others, or "
+    "outside of the module",
+}
 
 
 def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Model:
@@ -63,6 +70,13 @@ def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Mode
             f"nn.from_torch: expected a torch.nn.Module, got {type(module).__name__}; "
             "nn.build makes a model of a network of nn's own"
         )
+    for name, part in module.named_modules():
+        if size := getattr(part, "proj_size", 0):
+            raise ValueError(
+                f"nn.from_torch: {name or 'the module'}: expected an LSTM without proj_size, which "
+                f"ONNX's LSTM has not, got {size}; write out its steps, or use a hidden_size of "
+                f"{size}"
+            )
     named = {name: one if isinstance(one, Input) else Input(one) for name, one in inputs.items()}
     sizes = _free_sizes(named, {size for one in module.parameters() for size in one.shape})
     examples = tuple(_example(torch, one, sizes) for one in named.values())
@@ -160,6 +174,8 @@ def _failure(failed: Exception, sizes: Mapping[str, int]) -> str:
     cause = failed.__cause__ or failed
     said = (str(cause).strip() or repr(cause)).splitlines()[0]
     text = f"nn.from_torch: torch.onnx.export failed: {type(cause).__name__}: {said}"
+    if remedy := _REMEDIES.get(type(cause).__name__):
+        return f"{text}; {remedy}"
     if not sizes:
         return text
     stood = ", ".join(f"{size} for {name}" for name, size in sizes.items())
@@ -182,7 +198,7 @@ def _exported(
 ) -> tuple[Any, list[str]]:
     """The file, and what of the module's gradients it does not hold."""
     lost: list[str] = []
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _bags_of_one_size(torch):
         warnings.simplefilter("ignore")  # of the mode of Dropout, which is meant
         traced = module
         with _own_gradients(torch, lost), contextlib.suppress(Exception):
@@ -236,6 +252,38 @@ def _own_gradients(torch: Any, lost: list[str]) -> Iterator[None]:
         yield
     finally:
         torch.autograd.Function.apply = of_class
+
+
+@contextlib.contextmanager
+def _bags_of_one_size(torch: Any) -> Iterator[None]:
+    """EmbeddingBag of [bags, size] as a sum over an axis: the exporter writes a loop that collects
+    a sequence, which has no gradient."""
+    functional = torch.nn.functional
+    of_torch = functional.embedding_bag
+    signature = inspect.signature(of_torch)
+
+    def embedding_bag(*args: Any, **named: Any) -> Any:
+        bound = signature.bind(*args, **named)
+        bound.apply_defaults()
+        given = bound.arguments
+        if given["input"].dim() != 2 or given["max_norm"] is not None:
+            return of_torch(*args, **named)
+        token, padding = given["input"], given["padding_idx"]
+        rows = functional.embedding(token, given["weight"])
+        counts = token[..., None] != (-1 if padding is None else padding % len(given["weight"]))
+        if given["mode"] == "max":
+            largest = torch.where(counts, rows, -torch.inf).max(1).values
+            return torch.where(counts.any(1), largest, 0)
+        if given["per_sample_weights"] is not None:
+            rows = rows * given["per_sample_weights"][..., None]
+        total = torch.where(counts, rows, 0).sum(1)
+        return total if given["mode"] == "sum" else total / counts.sum(1).clamp(min=1)
+
+    functional.embedding_bag = embedding_bag
+    try:
+        yield
+    finally:
+        functional.embedding_bag = of_torch
 
 
 def _without_gradient(graph: Any) -> list[str]:

@@ -134,6 +134,13 @@ namespace {
 
 Status rewrite_view(EditView edit, Node node, const Kept& kept) {
   Stated stated(node);
+  if (stated.names("axes") && !stated.has("axes") && is_touched(node.input(0), kept)) {
+    std::vector<int64_t> axes;
+    Type from = node.input(0).type();
+    for (size_t axis = 0; axis < from.rank(); ++axis)
+      if (from.dims[axis] == 1) axes.push_back(static_cast<int64_t>(axis));
+    return stated.set(edit, "axes", axes);
+  }
   if (!stated.has("sizes") || !is_touched(node.output(), kept)) return {};
   Type in = node.input(0).type(), out = node.output().type();
   std::vector<int64_t> shape;

@@ -28,6 +28,7 @@ erf = np.vectorize(math.erf, otypes=["float32"])
 lgamma = np.vectorize(math.lgamma, otypes=["float64"])
 normal_quantile = np.vectorize(statistics.NormalDist().inv_cdf, otypes=["float64"])
 GAMMA = 0.5772156649015329
+POLES = np.float64([0.0, -0.0, -1.0, -1e20])  # as torch and SciPy have them
 QUARTERS = np.float64([0.25, 0.5, 0.75, 1, 2, 11])  # where digamma has closed forms
 
 
@@ -165,6 +166,7 @@ CASES = [
     ("logical_not", (WHOLE,), np.logical_not),
     ("bitwise_invert", (WHOLE,), np.bitwise_invert),
     ("digamma", (QUARTERS,), digamma),
+    ("digamma", (POLES,), lambda x: np.float64([-math.inf, math.inf, math.nan, math.nan])),
     ("erf", (A,), erf),
     ("erfc", (np.float64([-3, 0.5, 2.4, 2.6, 9, 26]),), np.vectorize(math.erfc)),
     ("erfinv", (np.float64(UNIT),), lambda x: normal_quantile((x + 1) / 2) / 2**0.5),

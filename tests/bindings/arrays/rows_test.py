@@ -3,6 +3,7 @@
 is in one of them only. TENON_COMMAND names the command."""
 
 import ast
+import inspect
 import os
 import subprocess
 from pathlib import Path
@@ -219,3 +220,51 @@ def test_arguments_of_a_wrong_kind_are_refused_in_words(name):
             with pytest.raises((tn.TenonError, TypeError, ValueError, IndexError)) as failed:
                 public(name)(*args[:i], **{**more, parameter["name"]: wrong})
             assert "json" not in str(failed.value), (parameter["name"], wrong)
+
+
+STEP_OPTIONS = {  # of Step in both languages, as Lua writes them
+    "optimizer": '"trainer.sgd"',
+    "has_aux": "true",
+    "check_nan": "true",
+    "joint": "{}",
+    "accumulate": "2",
+    "average": "0.5",
+    "settings": "{ rate = 1 }",
+    "backend": '"reference"',
+    "precision": '"fp32"',
+    "threads": "1",
+    "clip_norm": "1",
+    "clip_value": "1",
+    "groups": '{ all = { parameters = "*", rate = 0.5 } }',
+}
+STEP_MEMBERS = {  # of Python, and how Lua has them
+    "averages": "step:averages()",
+    "count": 'step:state()["step/count"]',
+    "describe": "step:describe()",
+    "joint_reports": None,  # Lua's passes give theirs where they are applied
+    "parameters": "step:parameters()",
+    "set_state": "step:set_state(step:state())",
+    "settings": "step.settings",
+    "state": "step:state()",
+    "trace": None,  # as model:apply of the same passes
+}
+
+
+def test_steps_of_both_languages_have_the_same(tmp_path):
+    named = inspect.signature(tn.Step.__init__).parameters.values()
+    own = {one.name for one in named if one.kind is one.POSITIONAL_OR_KEYWORD}
+    assert own - {"self", "loss", "parameters"} <= set(STEP_OPTIONS)
+    step = tn.Step(lambda w: (w * w).sum(), np.ones(1, "float32"), "sgd")
+    assert {name for name in dir(step) if not name.startswith("_")} == set(STEP_MEMBERS)
+    lines = ['local tn = require "tenon"']
+    setting = 'tn.setting("rate", 1)'
+    for name, value in STEP_OPTIONS.items():
+        used = setting if name == "settings" else "1"
+        lines += [
+            f"step = tn.step(function(p, x) return (p * x * {used}):sum() end, "
+            f'tn.tensor({{ 1 }}, "float32"), {{ {name} = {value} }})',
+            'step(tn.tensor({ 1 }, "float32"))',
+            *(["x = step:averages()"] if name == "average" else []),
+        ]
+    lines += [f"x = {call}" for call in STEP_MEMBERS.values() if call and "averages" not in call]
+    run_lua("\n".join(lines), tmp_path)

@@ -27,6 +27,29 @@ end
 assert(math.abs(tn.schedule.restarts { period = 4 }(5) - tn.schedule.restarts { period = 4 }(1)) < 1e-12)
 fails("trust: expected a number", function() tn.optim.lars { lr = 1, trust = 0 } end)
 
+-- A loss may give more beside the number, a step keeps averages of the parameters, and its state goes to another one.
+do
+  local function with_more(p, x) return (p.w * x):sum(), { twice = p.w * 2 }, x end
+  local function new()
+    return tn.step(with_more, { w = tn.tensor({ 1, 2 }, "float32") },
+      { optimizer = tn.optim.sgd { lr = 1, momentum = 0.5 }, has_aux = true, average = 0.5 })
+  end
+  local x, first, second = tn.tensor({ 1, -1 }, "float32"), new(), new()
+  local value, more, same = first(x)
+  assert(value == -1 and more.twice:values()[2] == 4 and same:values()[2] == -1)
+  assert(first:parameters().w:values()[1] == 0 and first:averages().w:values()[1] == 0.5)
+  fails("step: expected at least one step before its state is read", function() new():state() end)
+  second(x * 0)
+  second:set_state(first:state())
+  first(x)
+  second(x)
+  assert(second:state()["step/count"] == 2)
+  assert(second:parameters().w:values()[2] == first:parameters().w:values()[2])
+  assert(second:averages().w:values()[2] == first:averages().w:values()[2])
+  fails("set_state: expected .*, got none", function() first:set_state {} end)
+  fails("got 2; has_aux = true lets others pass", function() tn.step(function(p, x) return p:sum(), x end, x)(x) end)
+end
+
 -- tn.step takes an optimizer as well as its id.
 local function loss(p, x) return tn.square(p.w * x - 3):sum() end
 local step = tn.step(loss, { w = tn.tensor({ 1 }, "float32") }, { optimizer = tn.optim.sgd { lr = 0.25 } })

@@ -2,6 +2,7 @@
 """Components by name: completion, signatures and texts come from the plugins' schemas."""
 
 import inspect
+import re
 
 import pytest
 import tenon as tn
@@ -51,6 +52,18 @@ def test_a_required_option_has_no_default():
 
     assert schema["required"]
     assert all(parameters[name].default is inspect.Parameter.empty for name in schema["required"])
+
+
+def test_a_number_that_a_description_calls_the_default_is_the_schemas():
+    stated = re.compile(r"default: [-\d./]+(, [-\d./]+)*$")
+    options = [
+        (one["id"], name, said)
+        for one in tn.components()
+        for name, said in one["schema"].get("properties", {}).items()
+    ]
+
+    assert len(options) > 500
+    assert [one[:2] for one in options if stated.search(one[2].get("description", ""))] == []
 
 
 def test_an_unknown_name_is_reported_with_the_place_and_the_nearest_one():

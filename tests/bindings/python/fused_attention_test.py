@@ -92,6 +92,13 @@ def test_attention_with_values_of_another_width(tmp_path):
     expect(made, attention(by_heads(q), by_heads(k), by_heads(v)))
 
 
+def test_a_cache_of_keys_and_values_of_two_widths_is_refused(tmp_path):
+    inputs = {"x": array(2, 3, 6), "w": array(6, 2 * WIDTH + 6), "b": array(2 * WIDTH + 6)}
+    with pytest.raises(tn.TenonError, match="which present holds together, got 8 and 6"):
+        sizes = [WIDTH, WIDTH, 6]
+        results(tmp_path, "Attention", inputs, 2, num_heads=HEADS, qkv_hidden_sizes=sizes)
+
+
 def test_attention_of_quantized_operands(tmp_path):
     x = RANDOM.integers(0, 256, (2, 3, 6)).astype("u1")
     w = RANDOM.integers(-128, 128, (6, 3 * WIDTH)).astype("i1")

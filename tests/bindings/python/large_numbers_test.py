@@ -43,3 +43,18 @@ def test_beside_floating_point_a_larger_one_is_a_number():
 def test_an_axis_that_no_array_has_is_refused():
     with pytest.raises(tn.InvalidArgument, match="whole number"):
         tn.jit(lambda x: tn.sum(x, axis=2**63))(X)
+
+
+SIGNED = np.array([2**53 + 1, 2**63 - 1, -1, 0], "int64")
+UNSIGNED = np.array([2**53, 2**63, 2**64 - 1, 0], "uint64")
+COMPARISONS = ["equal", "greater", "greater_equal", "less", "less_equal", "not_equal"]
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+@pytest.mark.parametrize("dtype", ["int8", "int64"])
+def test_comparisons_of_signed_and_unsigned_integers_are_exact(name, dtype):
+    signed = SIGNED.astype(dtype)[:, None]
+    for pair in ((signed, UNSIGNED), (UNSIGNED, signed)):
+        assert np.array_equal(tn.jit(getattr(tn, name))(*pair), getattr(np, name)(*pair))
+        floats = pair[0].astype("float64"), pair[1]
+        assert np.array_equal(getattr(tn, name)(*floats), getattr(np, name)(*floats))

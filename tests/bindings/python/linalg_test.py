@@ -185,3 +185,18 @@ def test_numpys_functions_work_or_say_what_to_call_instead():
             continue
         with pytest.raises(tn.TracedValueError, match=report):
             tn.jit(call)(TALL[0])
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 0, 3)])
+def test_norms_of_nothing_are_0_and_the_smallest_of_nothing_is_refused(shape):
+    empty = np.zeros(shape, "float32")
+    both = (-2, -1)
+    assert np.array_equal(tn.linalg.vector_norm(empty, ord="inf", axis=both), np.zeros(shape[:-2]))
+    for order in (1, 2, "inf"):
+        wanted = np.linalg.matrix_norm(empty, ord=float(order))
+        assert np.array_equal(tn.linalg.matrix_norm(empty, ord=order), wanted)
+    with pytest.raises(tn.InvalidArgument, match="one element at least"):
+        tn.linalg.vector_norm(empty, ord="-inf")
+    open_size = tn.nn.build(lambda x: tn.linalg.vector_norm(x, ord="inf"), {"x": ("N",)})
+    run = open_size.compile()
+    assert run(np.zeros(0, "f"))[0] == 0 and run(np.float32([-2, 1]))[0] == 2

@@ -187,3 +187,15 @@ def test_what_cannot_be_rewound_is_reported(found, data, tmp_path):
         fit(pruned(models[0]), data, rewind=tmp_path / "no_such.safetensors")
     with pytest.raises(tenon.InvalidArgument, match="option keep_steps: expected run beside it"):
         fit(network(), data, keep_steps=[K])
+
+
+def test_regrown_weights_go_back_to_the_earlier_state_too():
+    first = network()
+    grown = pruned(first).apply("pruner.regrow", by="random")
+    assert any((masks(grown)[w] != masks(pruned(first))[w]).any() for w in WEIGHTS)
+
+    back = grown.apply("pruner.rewind", to=first, apply="nodes")
+
+    for weight in WEIGHTS:
+        assert (masks(back)[weight] == masks(grown)[weight]).all()
+        assert (np.asarray(back.constants()[weight]) == first.constants()[weight]).all()

@@ -239,3 +239,21 @@ def test_a_weight_without_rows_keeps_nothing_from_going(tmp_path: Path) -> None:
     model = ran(tmp_path, model_of(nodes, [info("x", ["n", 8])], ["y"], given))
 
     check(model, random(3, 8, seed=3))
+
+
+def test_one_channel_that_stays_is_an_axis_where_others_are_squeezed(tmp_path: Path) -> None:
+    """Squeeze without axes takes all of one entry."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("GlobalAveragePool", ["c"], ["p"]),
+        helper.make_node("Squeeze", ["p"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "out"], ["y"]),
+    ]
+    constants = [constant("w", random(2, 3, 1, 1)), constant("out", random(2, 5))]
+    graph = model_of(nodes, [info("x", (2, 3, 4, 4))], [info("y", (2, 5))], constants)
+    model, x = ran(tmp_path, graph), random(2, 3, 4, 4, seed=3)
+
+    masked, removed = (model.apply("pruner.structured", apply=how) for how in ("mask", "remove"))
+
+    assert [one["channels"] for one in removed.report["groups"]] == [2]
+    np.testing.assert_allclose(removed.compile()(x)[0], masked.compile()(x)[0], atol=1e-5)

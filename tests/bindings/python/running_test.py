@@ -188,3 +188,18 @@ def test_configuration_comes_before_use():
 
     with pytest.raises(RuntimeError, match="before the first use"):
         tenon.configure(threads=1)
+
+
+def test_threads_that_never_end_do_not_keep_a_program_from_ending():
+    script = """
+import threading, time, numpy, tenon
+f, x = tenon.jit(lambda x: (x @ x).sum()), numpy.ones((99, 99), "float32")
+f(x)
+run = lambda: [f(x) for _ in iter(int, 1)]
+for _ in range(2):
+    threading.Thread(target=run, daemon=True).start()
+while f.stats.hits < 50:
+    time.sleep(0)
+"""
+    made = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (made.returncode, made.stderr) == (0, "")

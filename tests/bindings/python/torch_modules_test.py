@@ -221,6 +221,26 @@ def test_a_size_that_cannot_vary_is_named(torch):
     assert "give a number instead of K" in str(failed.value)
 
 
+@pytest.mark.parametrize(
+    "forward, remedy",
+    [
+        ("x * 2 if x.sum() > 0 else x", r"torch\.where or torch\.cond$"),
+        ("torch.linalg.cholesky(x)", "compute the same by others, or outside of the module$"),
+    ],
+)
+def test_what_the_exporter_does_not_take_comes_with_a_remedy(torch, forward, remedy):
+    made = eval(f"lambda self, x: {forward}", {"torch": torch})
+    module = type("Module", (torch.nn.Module,), {"forward": made})()
+    with pytest.raises(ValueError, match=remedy):
+        nn.from_torch(module, {"x": ("N", 3, 3)})
+
+
+def test_a_projection_inside_of_an_lstm_is_refused(torch):
+    module = torch.nn.Sequential(torch.nn.LSTM(4, 6, proj_size=3))
+    with pytest.raises(ValueError, match="0: expected an LSTM without proj_size.* got 3; write"):
+        tn.nn.from_torch(module, {"x": (5, "N", 4)})
+
+
 def test_weights_of_a_module_go_into_a_network_of_layers(torch):
     net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2))
     own = nn.build(nn.Sequential(nn.Linear(3), tn.relu, nn.Linear(2)), {"x": ("N", 4)})

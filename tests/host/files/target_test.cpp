@@ -153,6 +153,24 @@ TEST_F(Target, ReplacesWhatALinkLeadsTo) {
   EXPECT_EQ(info.st_mode & 0777, 0640u);
 }
 
+TEST_F(Target, MakesWhatALinkLeadsTo) {
+  fs::create_directory(folder() / "runs");
+  fs::create_symlink("runs/new", folder() / "middle");
+  fs::create_symlink("middle", folder() / "link");
+  tn_target* target = create((folder() / "link").native());
+  ASSERT_EQ(write(target, "", "new"), "");
+  ASSERT_EQ(text(api.commit(target)), "");
+
+  EXPECT_TRUE(fs::is_symlink(folder() / "link"));
+  EXPECT_EQ(content((folder() / "runs" / "new").native()), "new");
+}
+
+TEST_F(Target, RefusesLinksThatLeadToEachOther) {
+  fs::create_symlink("b", folder() / "a");
+  fs::create_symlink("a", folder() / "b");
+  EXPECT_THAT(create_failure((folder() / "a").native()), HasSubstr("symbolic links"));
+}
+
 TEST_F(Target, TheLastCommitToOneFileWins) {
   std::string path = (folder() / "m").native();
   tn_target* first = create(path);

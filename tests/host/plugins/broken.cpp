@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plugin by hand, over the C ABI alone. TENON_TEST_WAY says in which way it is broken; "fine" and
-// "short_table" (built with older headers) work.
+// "short_table" (built with older headers) work, and "meets" too while its init and deinit take
+// turns.
+#include <atomic>
 #include <cfenv>
 #include <csignal>
 #include <cstdio>
@@ -87,12 +89,31 @@ const tn_component* const kComponents[] = {&kComponent};
 
 const tn_host* given_host = nullptr;
 
+// Whether init or deinit has ever been entered while another call was inside.
+std::atomic<int> inside{0};
+std::atomic<bool> have_met{false};
+void stay_a_while() {
+  if (kWay != "meets") return;
+  ++inside;
+  for (int i = 0; i < 30; ++i) {
+    if (inside > 1) have_met = true;
+    std::this_thread::yield();
+  }
+  --inside;
+}
+
 tn_status* init(const tn_host* host, void**) {
   given_host = host;
-  if (kWay != "init_fails") return nullptr;
+  stay_a_while();
+  if (kWay != "init_fails" && !have_met) return nullptr;
   const auto* status =
       static_cast<const tn_host_status*>(host->get_interface(host, text("tenon.host.status/1")));
-  return status->make(host->ctx, TN_UNAVAILABLE, {}, text("no licence on this computer"), nullptr);
+  return status->make(host->ctx, TN_UNAVAILABLE, {},
+                      have_met ? text("two calls at once") : text("no licence on this computer"),
+                      nullptr);
+}
+void deinit(void*) {
+  stay_a_while();
 }
 
 int self_of_component;
@@ -130,7 +151,7 @@ const tn_plugin kPlugin{plugin_size(),
                         1,
                         kWay == "no_components" ? nullptr : kComponents,
                         init,
-                        nullptr,
+                        deinit,
                         kWay == "no_create" ? nullptr : create,
                         destroy,
                         get_interface};

@@ -5,6 +5,7 @@
 #include <cfenv>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -143,6 +144,19 @@ TEST_F(Loader, RefusesAnotherSanitizer) {
 TEST_F(Loader, PassesOnWhatThePluginRefuses) {
   EXPECT_THAT(why_not("refuses"), HasSubstr("two hands: install libhands"));
   EXPECT_THAT(why_not("init_fails"), HasSubstr("its init failed: broken.init_fails: no licence"));
+}
+
+TEST_F(Loader, CallsInitAndDeinitOfAPluginInTurnForAllSessions) {
+  std::vector<std::string> refused(3);
+  {
+    std::vector<std::jthread> threads;
+    for (std::string& why : refused)
+      threads.emplace_back([&] {
+        for (int i = 0; i < 5 && why.empty(); ++i)
+          why = why_not("meets");
+      });
+  }
+  EXPECT_THAT(refused, testing::Each(""));
 }
 
 TEST_F(Loader, RefusesBrokenTables) {

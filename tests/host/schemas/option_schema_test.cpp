@@ -188,5 +188,23 @@ TEST_F(OptionSchema, RefusesBrokenSchemas) {
               HasSubstr("unknown type 'x'"));
 }
 
+TEST_F(OptionSchema, ComparesAllOfAValue) {
+  constexpr std::string_view kValues = R"({"properties": {
+    "scale": {"type": "number", "enum": [0.5, 1], "default": 1},
+    "sizes": {"type": "array", "items": {"type": "integer"},
+              "default": [1, 2, 3, 4, 5, 6, 7, 8, 9]},
+    "fill": {"type": "integer", "default": 0, "needs": {"sizes": "given"}}}})";
+
+  EXPECT_EQ(failure(R"({"scale": 0.5000000000001})", kValues),
+            "quantizer.static: option scale: expected one of 0.5, 1, got 0.5");
+  EXPECT_EQ(failure(R"({"scale": 1})", kValues), "no failure");
+  EXPECT_EQ(failure(R"({"sizes": [1, 2, 3, 4, 5, 6, 7, 8, 10], "fill": 1})", kValues),
+            "no failure");
+  EXPECT_THAT(failure(R"({"sizes": [1, 2, 3, 4, 5, 6, 7, 8, 9], "fill": 1})", kValues),
+              HasSubstr("expected sizes beside it"));
+  auto out = checked(R"({"scale": 1})", kValues);
+  EXPECT_EQ((*out)->find("scale")->tag(), TN_ANY_F64);
+}
+
 }  // namespace
 }  // namespace tenon::host

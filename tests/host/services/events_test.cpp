@@ -91,6 +91,26 @@ TEST_F(Events, ManyThreadsLogOneLineAtATime) {
   EXPECT_EQ(lines.size(), 1600u);
 }
 
+// Whoever logs may hold a lock that the function needs.
+TEST_F(Events, NobodyWaitsForALogFunctionToReturn) {
+  struct Seen {
+    Events* events;
+    std::vector<std::string> lines;
+  } seen{this, {}};
+  tenon_on_log(
+      &session,
+      [](void* arg, uint32_t, tn_str, tn_str message) {
+        auto* self = static_cast<Seen*>(arg);
+        self->lines.emplace_back(view(message));
+        if (self->lines.size() > 1) return;
+        tn_ctx* ctx = self->events->ctx();
+        std::jthread other([&] { self->events->log.write(ctx, TN_LOG_INFO, str("meanwhile")); });
+      },
+      &seen);
+  log.write(ctx(), TN_LOG_INFO, str("first"));
+  EXPECT_THAT(seen.lines, ElementsAre("first", "meanwhile"));
+}
+
 TEST_F(Events, ALogFunctionMayLogWithoutEnd) {
   static int calls;
   calls = 0;

@@ -52,6 +52,7 @@ local function floats_of(step, batch)
 end
 
 local function build(step, batch)
+  local given
   local model = traced(function(trace)
     local args = {}
     trace.floats = floats_of(step, batch)
@@ -62,10 +63,17 @@ local function build(step, batch)
       return as_input(trace, leaf, step.names[at])
     end)
     for i = 1, batch.n do args[i + 1] = as_input(trace, batch[i], "batch" .. i) end
-    return finish(trace, { as_value(step.loss(table.unpack(args, 1, batch.n + 1))) })
+    given = table.pack(step.loss(table.unpack(args, 1, batch.n + 1)))
+    if given.n ~= 1 and not step.has_aux then
+      fail("step: expected the loss to give one result, got ", given.n, "; has_aux = true lets others pass")
+    end
+    local leaves = {}
+    for i = 1, given.n do flatten(given[i], "", leaves, {}) end
+    for i, leaf in ipairs(leaves) do leaves[i] = as_value(leaf) end
+    return finish(trace, leaves)
   end)
   model = drive(step, model, 1)
-  model = model:apply("autodiff.value_and_grad", { wrt = step.names })
+  model = model:apply("autodiff.value_and_grad", { wrt = step.names, has_aux = step.has_aux })
   for _, pass in ipairs(step.joint) do
     local id, given = pass, nil
     if type(pass) == "table" then id, given = next(pass) end
@@ -77,13 +85,14 @@ local function build(step, batch)
   end
   if step.clip then model = model:apply("trainer.clip", step.clip) end
   model = model:apply("trainer.step", { optimizer = step.optimizer, groups = step.groups })
+  if step.average then model = model:apply("trainer.average", { decay = step.average, parameters = step.names }) end
   if step.accumulate > 1 then model = model:apply("trainer.accumulate_step") end
   model = drive(step, model, 2)
   local names
   if step.check_nan then model, names = watched(model) end
   local types = {}
   for _, port in ipairs(model:inspect().inputs) do types[port.name] = port.dtype end
-  return model:compile(step.options), names, types
+  return model:compile(step.options), { watched = names, types = types, results = given }
 end
 
 -- A number, or a schedule or function of the update's number, at this step.
@@ -96,8 +105,10 @@ local function number_at(step, what, given)
   return given
 end
 
--- step(x, y, ...): the loss before the update, a number. Batches of another shape have a plan of their own,
--- to which the states move.
+local kAverage, kCount = "/average", "step/count"
+
+-- step(x, y, ...): the loss before the update, a number, and with has_aux what the loss gives beside it. Batches of
+-- another shape have a plan of their own, to which the states move.
 function stepper:__call(...)
   local batch, key = table.pack(...), {}
   for i = 1, batch.n do
@@ -106,14 +117,17 @@ function stepper:__call(...)
   end
   key = table.concat(key, ";")
   if not self.plans[key] then
-    self.plans[key], self.names_of[key], self.types_of[key] = build(self, batch)
+    self.plans[key], self.made[key] = build(self, batch)
   end
-  local plan = self.plans[key]
+  local plan, made = self.plans[key], self.made[key]
   if not rawequal(plan, self.plan) then
     if self.plan then
       for _, name in ipairs(plan:states()) do plan:set_state(name, self.plan:get_state(name)) end
     else
-      for i, leaf in ipairs((flatten(self.initial, "", {}, {}))) do plan:set_state(self.names[i], to_tensor(leaf)) end
+      for i, leaf in ipairs((flatten(self.initial, "", {}, {}))) do
+        plan:set_state(self.names[i], to_tensor(leaf))
+        if self.average then plan:set_state(self.names[i] .. kAverage, to_tensor(leaf)) end
+      end
     end
     self.plan = plan
   end
@@ -122,7 +136,7 @@ function stepper:__call(...)
   local n = batch.n
   local function append(name, value)
     n = n + 1
-    batch[n] = tn.tensor(value, self.types_of[key][name])
+    batch[n] = tn.tensor(value, made.types[name])
   end
   for _, name in ipairs(self.inputs[1]) do append("setting/" .. name, number_at(self, "setting " .. name, self.settings[name])) end
   if self.accumulate > 1 then append("accumulated/update", (self.count + 1) % self.accumulate == 0 and 1 or 0) end
@@ -130,18 +144,46 @@ function stepper:__call(...)
   for _, name in ipairs(self.inputs[2]) do append("setting/" .. name, number_at(self, "setting " .. name, self.settings[name])) end
   self.count = self.count + 1
   local results = table.pack(plan(table.unpack(batch, 1, n)))
-  if self.names_of[key] then refuse_nan(self.names_of[key], results[results.n][1]) end
-  return results[1][1]
+  if made.watched then refuse_nan(made.watched, results[results.n][1]) end
+  return results[1][1], table.unpack(refill_all(made.results, results, { at = 0 }), 2, made.results.n)
 end
 
--- Copies of the parameters as they are now, in the structure that was given.
-function stepper:parameters()
-  if not self.plan then return self.initial end
+local function copies(step, of)
+  if not step.plan then return step.initial end
   local at = 0
-  return map_leaves(self.initial, function()
+  return map_leaves(step.initial, function()
     at = at + 1
-    return self.plan:get_state(self.names[at])
+    return step.plan:get_state(step.names[at] .. of)
   end)
+end
+-- Copies of the parameters as they are now, in the structure that was given, and of their moving averages.
+function stepper:parameters() return copies(self, "") end
+function stepper:averages()
+  if not self.average then fail("step: expected option average, the share that is kept, got none") end
+  return copies(self, kAverage)
+end
+
+local function started(step)
+  return step.plan or fail("step: expected at least one step before its state is read")
+end
+-- Copies of all states by name, the optimizer's too, and of how many steps were taken: enough to go on elsewhere.
+function stepper:state()
+  local plan, states = started(self), { [kCount] = self.count }
+  for _, name in ipairs(plan:states()) do states[name] = plan:get_state(name) end
+  return states
+end
+-- Goes on from what `state` gave, after a first step with any batch.
+function stepper:set_state(states)
+  local plan, known = started(self), { [kCount] = true }
+  for _, name in ipairs(plan:states()) do known[name] = true end
+  for name in pairs(known) do
+    if states[name] == nil then fail("step: set_state: expected ", name, ", got none") end
+  end
+  for name in pairs(states) do
+    if not known[name] then fail("step: set_state: expected a name that state() gives, got ", name) end
+  end
+  for _, name in ipairs(plan:states()) do plan:set_state(name, states[name]) end
+  self.count = math.tointeger(states[kCount]) or fail("step: set_state: ", kCount, ": expected a whole number")
 end
 function stepper:describe() return self.plan and self.plan:describe() end
 
@@ -153,18 +195,19 @@ function stepper:describe() return self.plan and self.plan:describe() end
 -- optimizer), each a number, a schedule or a function of the step's number; accumulate: so many calls make one update,
 -- as one batch of all their samples does (the first axis of the first tensor counts), and schedules go by updates;
 -- clip_norm, clip_value: bounds of the gradient's norm and of its numbers, of the whole window; groups, as those of
--- tn.train; backend, precision, threads.
+-- tn.train; has_aux: the loss gives more results, and so does the step; average: how much of a moving average of the
+-- parameters is kept in an update; backend, precision, threads.
 function tn.step(loss, params, options)
   local rest = {}
   for name, value in pairs(options or {}) do rest[name] = value end
   local step = {
-    loss = inline_of(loss), initial = params, plans = {}, names_of = {}, types_of = {}, count = 0,
+    loss = inline_of(loss), initial = params, plans = {}, made = {}, count = 0,
     optimizer = rest.optimizer or "trainer.sgd", rate = rest.rate or 0.01,
   }
   if type(step.optimizer) == "userdata" and not rest.rate then
     step.rate = function(count) return step.optimizer:rate(count) end
   end
-  step.check_nan = rest.check_nan
+  step.check_nan, step.has_aux, step.average = rest.check_nan, rest.has_aux, rest.average
   step.accumulate, step.groups = rest.accumulate or 1, rest.groups
   if math.type(step.accumulate) ~= "integer" or step.accumulate < 1 then
     fail("step: accumulate: expected at least 1 batch, got ", tostring(step.accumulate))
@@ -176,6 +219,7 @@ function tn.step(loss, params, options)
   table.sort(step.driven)
   rest.optimizer, rest.rate, rest.check_nan, rest.joint, rest.settings = nil, nil, nil, nil, nil
   rest.accumulate, rest.groups, rest.clip_norm, rest.clip_value = nil, nil, nil, nil
+  rest.has_aux, rest.average = nil, nil
   step.options = rest
   return setmetatable(step, stepper)
 end
