@@ -54,7 +54,8 @@ Values digamma(Call& c) {
   constexpr int kSteps = 10;
   constexpr double kSeries[] = {-1. / 12,  1. / 120,     -1. / 252, 1. / 240,
                                 -1. / 132, 691. / 32760, -1. / 12};
-  auto [is_below, z, fraction] = reflected(in_double(c));
+  Value x = in_double(c);
+  auto [is_below, z, fraction] = reflected(x);
   Value far = z + kSteps, inverse = node("Reciprocal", {far * far});
   Value series = inverse * kSeries[6];
   for (int i = 5; i >= 0; --i)
@@ -62,7 +63,9 @@ Values digamma(Call& c) {
   Value above = log(far) - Operand(0.5) / far + series;
   for (int i = 0; i < kSteps; ++i)
     above = above - node("Reciprocal", {z + i});
-  Value below = above - Operand(pi) / node("Tan", {fraction * pi});
+  // On the two sides of a pole below 0 it has both signs.
+  Value is_pole = node("And", {lt(x, 0), eq(fraction, 0)});
+  Value below = where(is_pole, std::nan(""), above - Operand(pi) / node("Tan", {fraction * pi}));
   return cast(where(is_below, below, above), c[0].dtype);
 }
 
