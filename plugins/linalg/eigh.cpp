@@ -19,10 +19,11 @@ Status eigh_ref(const Call& call) {
   TN_TRY(x, read(call, 0));
   Stack values(x.batch, 1, x.rows), vectors(x.batch, x.rows, x.rows);
   TN_CHECK(for_each(call, x.rows ? x.count() : 0, [&, &x = x](int64_t i) -> Status {
-    TN_TRY(from, scaled(x[i]));
-    Eigen::SelfAdjointEigenSolver<Matrix> found(0.5 * (from.numbers + from.numbers.transpose()));
+    TN_TRY(factor, factor_of(x[i]));
+    const double down = 1 / (factor * factor);
+    Eigen::SelfAdjointEigenSolver<Matrix> found(0.5 * (down * x[i] + down * x[i].transpose()));
     if (found.info() != Eigen::Success) return invalid("the eigenvalues did not converge");
-    values[i] = from.square() * found.eigenvalues().transpose();
+    values[i] = factor * factor * found.eigenvalues().transpose();
     vectors[i] = found.eigenvectors();
     for (Eigen::Index k = 0; k < x.rows; ++k) {
       Eigen::Index largest = 0;

@@ -39,14 +39,13 @@ Status write(const Call& call, uint64_t i, const Stack& from, std::vector<int64_
   return {};
 }
 
-Result<Scaled> scaled(const Eigen::Ref<const Matrix>& x) {
+Result<double> factor_of(const Eigen::Ref<const Matrix>& x) {
   if (!x.allFinite()) return invalid("expected finite numbers, got an infinity or a NaN");
   // Neither 2^-2k nor 2^2k leaves the normal numbers.
   constexpr int kMost = 511;
   int exponent = 0;
   std::frexp(x.cwiseAbs().maxCoeff(), &exponent);
-  const int half = std::clamp(exponent / 2, -kMost, kMost);
-  return Scaled{std::ldexp(1.0, -2 * half) * x, std::ldexp(1.0, half)};
+  return std::ldexp(1.0, std::clamp(exponent / 2, -kMost, kMost));
 }
 
 Axis axis_from_end(const Type& x, size_t i) {

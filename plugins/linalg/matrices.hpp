@@ -54,15 +54,10 @@ Status for_each(const Call& call, int64_t count, Body body) {
   parallel_for(call.ctx(), static_cast<uint64_t>(count), 1, run);
   return failed;
 }
-// numbers * factor^2 is a matrix. The factor is a power of two that brings the largest number near
-// 1, so that squares of numbers neither overflow nor vanish; no digit changes.
-struct Scaled {
-  Matrix numbers;
-  double factor = 1;
-  double square() const { return factor * factor; }
-};
-// Refuses infinities and NaN, of which the iterations would never get rid.
-Result<Scaled> scaled(const Eigen::Ref<const Matrix>& x);
+// A power of two with whose square a matrix is divided, so that its largest number is near 1 and
+// squares of numbers neither overflow nor vanish; no digit changes. Refuses infinities and NaN, of
+// which the iterations would never get rid.
+Result<double> factor_of(const Eigen::Ref<const Matrix>& x);
 
 // Types: axis i of x counted from its end (1: the last), the lesser of the last two, and the
 // leading axes of x with others behind them.

@@ -85,10 +85,10 @@ Status solve_ref(const Call& call) {
   std::vector<Factors> factors(static_cast<size_t>(a.count()));
   if (a.rows == 0 || b.columns == 0) return write(call, 0, y, {b.rows, b.columns});
   TN_CHECK(for_each(call, a.count(), [&, &a = a](int64_t i) -> Status {
-    TN_TRY(from, scaled(a[i]));
+    TN_TRY(factor, factor_of(a[i]));
     Factors& found = factors[static_cast<size_t>(i)];
-    found.of.compute(from.numbers);
-    found.factor = from.factor;
+    found.of.compute(a[i] / (factor * factor));
+    found.factor = factor;
     if ((found.of.matrixLU().diagonal().array() != 0).all()) return {};
     return invalid("expected a matrix with an inverse, got a singular one");
   }));

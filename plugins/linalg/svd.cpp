@@ -35,12 +35,12 @@ Status svd_ref(const Call& call) {
       u[i].setIdentity(), v[i].setIdentity();
       return {};
     }
-    TN_TRY(from, scaled(x[i]));
+    TN_TRY(factor, factor_of(x[i]));
     // Columns of the transposed matrix are rows here.
-    Eigen::BDCSVD<Eigen::MatrixXd> found(from.numbers.transpose(), parts);
+    Eigen::BDCSVD<Eigen::MatrixXd> found(x[i].transpose() / (factor * factor), parts);
     if (found.info() != Eigen::Success) return invalid("the singular values did not converge");
     u[i] = found.matrixV(), v[i] = found.matrixU().transpose();
-    s[i] = from.square() * found.singularValues().transpose();
+    s[i] = factor * factor * found.singularValues().transpose();
     for (Eigen::Index k = 0; k < inner; ++k) {
       Eigen::Index largest = 0;
       u[i].col(k).cwiseAbs().maxCoeff(&largest);
