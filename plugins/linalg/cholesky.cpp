@@ -14,14 +14,16 @@ Status cholesky_shape(EditView edit, Node node) {
 Status cholesky_ref(const Call& call) {
   TN_TRY(x, read(call, 0));
   Stack y(x.batch, x.rows, x.columns);
-  TN_CHECK(for_each(call, x.count(), [&, &x = x](int64_t i) -> Status {
-    TN_CHECK(expect_finite(x[i]));
-    Matrix even = 0.5 * (x[i] + x[i].transpose());
+  TN_CHECK(for_each(call, x.rows ? x.count() : 0, [&, &x = x](int64_t i) -> Status {
+    TN_TRY(factor, factor_of(x[i]));
+    const double down = 1 / (factor * factor);
+    Matrix even = 0.5 * (down * x[i] + down * x[i].transpose());
     Eigen::LLT<Matrix> found(even);
     if (found.info() != Eigen::Success)
       return invalid(
           "expected a positive definite matrix, got one with an eigenvalue of 0 or less");
     y[i] = found.matrixL();
+    y[i] *= factor;
     return {};
   }));
   return write(call, 0, y, {x.rows, x.columns});

@@ -19,10 +19,11 @@ Status eigh_ref(const Call& call) {
   TN_TRY(x, read(call, 0));
   Stack values(x.batch, 1, x.rows), vectors(x.batch, x.rows, x.rows);
   TN_CHECK(for_each(call, x.rows ? x.count() : 0, [&, &x = x](int64_t i) -> Status {
-    TN_CHECK(expect_finite(x[i]));
-    Eigen::SelfAdjointEigenSolver<Matrix> found(0.5 * (x[i] + x[i].transpose()));
+    TN_TRY(factor, factor_of(x[i]));
+    const double down = 1 / (factor * factor);
+    Eigen::SelfAdjointEigenSolver<Matrix> found(0.5 * (down * x[i] + down * x[i].transpose()));
     if (found.info() != Eigen::Success) return invalid("the eigenvalues did not converge");
-    values[i] = found.eigenvalues().transpose();
+    values[i] = factor * factor * found.eigenvalues().transpose();
     vectors[i] = found.eigenvectors();
     for (Eigen::Index k = 0; k < x.rows; ++k) {
       Eigen::Index largest = 0;
@@ -36,16 +37,17 @@ Status eigh_ref(const Call& call) {
 }
 
 // x' = V (diag(w') + F * (V' dV)) V', F[i, k] = 1 / (w[k] - w[i]) (Giles 2008, "Collected matrix
-// derivative results", section 3.1). Equal eigenvalues have no vectors of their own: their part of
-// F is 0, which is right for whatever does not depend on the choice among them.
+// derivative results", section 3.1). Eigenvalues that are equal but for roundings have no vectors
+// of their own: their part of F is 0, which is right for whatever does not depend on the choice
+// among them.
 Status eigh_vjp(Gradients& g) {
   TN_TRY(n, known_size(g.in(0), 1, "Eigh"));
   Value w = g.out(0), v = g.out(1), inner;
   if (g.cotangent(0)) inner = diagonal_matrix(g, g.cotangent(0), n);
   if (g.cotangent(1)) {
     Value gaps = g.sub(g.op("Unsqueeze", {w, g.ints({-2})}), g.op("Unsqueeze", {w, g.ints({-1})}));
-    Value rotation =
-        g.mul(reciprocal_or_zero(g, gaps), product(g, transposed(g, v), g.cotangent(1)));
+    Value inverse = reciprocal_or_zero(g, gaps, rounding_of(g, w, n));
+    Value rotation = g.mul(inverse, product(g, transposed(g, v), g.cotangent(1)));
     inner = inner ? g.add(inner, rotation) : rotation;
   }
   g.set(0, symmetric(g, product(g, product(g, v, inner), transposed(g, v))));

@@ -2,6 +2,8 @@
 #include "matrices.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "tenon/sdk/alike.hpp"
@@ -37,9 +39,13 @@ Status write(const Call& call, uint64_t i, const Stack& from, std::vector<int64_
   return {};
 }
 
-Status expect_finite(const Eigen::Ref<const Matrix>& x) {
-  if (x.allFinite()) return {};
-  return invalid("expected finite numbers, got an infinity or a NaN");
+Result<double> factor_of(const Eigen::Ref<const Matrix>& x) {
+  if (!x.allFinite()) return invalid("expected finite numbers, got an infinity or a NaN");
+  // Neither 2^-2k nor 2^2k leaves the normal numbers.
+  constexpr int kMost = 511;
+  int exponent = 0;
+  std::frexp(x.cwiseAbs().maxCoeff(), &exponent);
+  return std::ldexp(1.0, std::clamp(exponent / 2, -kMost, kMost));
 }
 
 Axis axis_from_end(const Type& x, size_t i) {
@@ -107,9 +113,16 @@ Value diagonal_matrix(Builder& b, Value x, int64_t n) {
   Value eye = pattern(b, x, n, [](int64_t i, int64_t k) { return i == k ? 1.0 : 0.0; });
   return b.mul(eye, b.op("Unsqueeze", {x, b.ints({-1})}));
 }
-Value reciprocal_or_zero(Builder& b, Value x) {
+Value rounding_of(Builder& b, Value x, int64_t n) {
+  const double epsilon = x.dtype() == TN_F64 ? std::numeric_limits<double>::epsilon()
+                                             : std::numeric_limits<float>::epsilon();
+  Value most = b.op("ReduceMax", {b.op("Abs", {x}), b.ints({-1})}, {{"keepdims", 1}});
+  return b.mul(b.op("Unsqueeze", {most, b.ints({-1})}),
+               b.number(static_cast<double>(n) * epsilon, x.dtype()));
+}
+Value reciprocal_or_zero(Builder& b, Value x, Value least) {
   Value zero = b.number(0, x.dtype()), one = b.number(1, x.dtype());
-  Value none = b.op("Equal", {x, zero});
+  Value none = b.op("LessOrEqual", {b.op("Abs", {x}), least});
   return b.op("Where", {none, zero, b.div(one, b.op("Where", {none, one, x}))});
 }
 

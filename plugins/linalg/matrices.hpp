@@ -44,8 +44,9 @@ Status for_each(const Call& call, int64_t count, Body body) {
   auto run = [&](uint64_t begin, uint64_t end) {
     for (auto i = static_cast<int64_t>(begin); i < static_cast<int64_t>(end); ++i) {
       Status status = body(i);
+      if (status.ok()) continue;
       std::lock_guard hold(lock);
-      if (status.ok() || i >= first) continue;
+      if (i >= first) continue;
       first = i;
       failed = std::move(status).in(cat("matrix ", i, " of ", count));
     }
@@ -53,8 +54,10 @@ Status for_each(const Call& call, int64_t count, Body body) {
   parallel_for(call.ctx(), static_cast<uint64_t>(count), 1, run);
   return failed;
 }
-// Refuses infinities and NaN, of which the iterations below would never get rid.
-Status expect_finite(const Eigen::Ref<const Matrix>& x);
+// A power of two with whose square a matrix is divided, so that its largest number is near 1 and
+// squares of numbers neither overflow nor vanish; no digit changes. Refuses infinities and NaN, of
+// which the iterations would never get rid.
+Result<double> factor_of(const Eigen::Ref<const Matrix>& x);
 
 // Types: axis i of x counted from its end (1: the last), the lesser of the last two, and the
 // leading axes of x with others behind them.
@@ -77,8 +80,10 @@ Value symmetric(Builder& b, Value x);
 // [n, n] of x's type by row and column.
 Value pattern(Builder& b, Value x, int64_t n, double (*number)(int64_t row, int64_t column));
 Value diagonal_matrix(Builder& b, Value x, int64_t n);  // of [.., n]
-// 1/x, and 0 where x is 0.
-Value reciprocal_or_zero(Builder& b, Value x);
+// Below this, [.., 1, 1], differences of x [.., n] are roundings: n of those of the largest.
+Value rounding_of(Builder& b, Value x, int64_t n);
+// 1/x, and 0 where x is no larger than `least`.
+Value reciprocal_or_zero(Builder& b, Value x, Value least);
 // How large the last axis but i - 1 is; the error says who needs it.
 Result<int64_t> known_size(Value x, size_t from_end, std::string_view who);
 

@@ -28,10 +28,11 @@ Status qr_ref(const Call& call) {
   TN_CHECK(for_each(call, x.count(), [&, &x = x](int64_t i) -> Status {
     if (x.columns == 0) q[i].setIdentity();
     if (q.rows == 0 || x.columns == 0) return {};
-    TN_CHECK(expect_finite(x[i]));
-    Eigen::HouseholderQR<Matrix> found(x[i]);
+    TN_TRY(factor, factor_of(x[i]));
+    Eigen::HouseholderQR<Matrix> found(x[i] / (factor * factor));
     q[i] = Matrix(found.householderQ() * Matrix::Identity(x.rows, inner));
     r[i] = found.matrixQR().topRows(inner).triangularView<Eigen::Upper>();
+    r[i] *= factor * factor;
     return {};
   }));
   TN_CHECK(write(call, 0, q, {x.rows, inner}));

@@ -20,8 +20,9 @@ Status slog_det_ref(const Call& call) {
   TN_CHECK(for_each(call, x.count(), [&, &x = x](int64_t i) -> Status {
     double signs = 1, logs = 0;
     if (x.rows > 0) {
-      TN_CHECK(expect_finite(x[i]));
-      Eigen::PartialPivLU<Matrix> found(x[i]);
+      TN_TRY(factor, factor_of(x[i]));
+      Eigen::PartialPivLU<Matrix> found(x[i] / (factor * factor));
+      logs = static_cast<double>(x.rows) * std::log(factor * factor);
       signs = static_cast<double>(found.permutationP().determinant());
       for (double pivot : found.matrixLU().diagonal()) {
         signs *= pivot > 0 ? 1 : pivot < 0 ? -1 : 0;

@@ -78,17 +78,24 @@ Status solve_ref(const Call& call) {
         cat("a: expected [", b.rows, ", ", b.rows, "], got [", a.rows, ", ", a.columns, "]"));
   TN_TRY(batch, together(a.batch, b.batch));
   Stack y(batch, b.rows, b.columns);
-  std::vector<Eigen::PartialPivLU<Matrix>> factors(static_cast<size_t>(a.count()));
+  struct Factors {
+    Eigen::PartialPivLU<Matrix> of;
+    double factor = 1;
+  };
+  std::vector<Factors> factors(static_cast<size_t>(a.count()));
   if (a.rows == 0 || b.columns == 0) return write(call, 0, y, {b.rows, b.columns});
   TN_CHECK(for_each(call, a.count(), [&, &a = a](int64_t i) -> Status {
-    TN_CHECK(expect_finite(a[i]));
-    factors[static_cast<size_t>(i)].compute(a[i]);
-    if ((factors[static_cast<size_t>(i)].matrixLU().diagonal().array() != 0).all()) return {};
+    TN_TRY(factor, factor_of(a[i]));
+    Factors& found = factors[static_cast<size_t>(i)];
+    found.of.compute(a[i] / (factor * factor));
+    found.factor = factor;
+    if ((found.of.matrixLU().diagonal().array() != 0).all()) return {};
     return invalid("expected a matrix with an inverse, got a singular one");
   }));
   TN_CHECK(for_each(call, y.count(), [&, &a = a, &b = b, &batch = batch](int64_t i) -> Status {
-    auto at = static_cast<size_t>(place_in(a.batch, batch, i));
-    y[i] = factors[at].solve(b[place_in(b.batch, batch, i)]);
+    const Factors& left = factors[static_cast<size_t>(place_in(a.batch, batch, i))];
+    y[i] = b[place_in(b.batch, batch, i)] / left.factor;
+    y[i] = left.of.solve(y[i]) / left.factor;
     return {};
   }));
   return write(call, 0, y, {b.rows, b.columns});

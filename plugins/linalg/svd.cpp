@@ -35,11 +35,12 @@ Status svd_ref(const Call& call) {
       u[i].setIdentity(), v[i].setIdentity();
       return {};
     }
-    TN_CHECK(expect_finite(x[i]));
-    Eigen::BDCSVD<Matrix> found(x[i], parts);
+    TN_TRY(factor, factor_of(x[i]));
+    // Columns of the transposed matrix are rows here.
+    Eigen::BDCSVD<Eigen::MatrixXd> found(x[i].transpose() / (factor * factor), parts);
     if (found.info() != Eigen::Success) return invalid("the singular values did not converge");
-    u[i] = found.matrixU(), s[i] = found.singularValues().transpose();
-    v[i] = found.matrixV().transpose();
+    u[i] = found.matrixV(), v[i] = found.matrixU().transpose();
+    s[i] = factor * factor * found.singularValues().transpose();
     for (Eigen::Index k = 0; k < inner; ++k) {
       Eigen::Index largest = 0;
       u[i].col(k).cwiseAbs().maxCoeff(&largest);
@@ -52,50 +53,49 @@ Status svd_ref(const Call& call) {
   return write(call, 2, v, {v.rows, v.columns});
 }
 
-// With v in columns: x' = (u (F * (u^T u' - u'^T u)) S + (1 - u u^T) u' S^-1) v^T + u diag(s') v^T
-//   + u (S (F * (v^T v' - v'^T v)) v^T + S^-1 v'^T (1 - v v^T)), F[i, k] = 1 / (s[k]^2 - s[i]^2)
-// (Townsend 2016, "Differentiating the singular value decomposition"). What equal or vanishing
-// values leave open counts nothing, as in Eigh.
+// With v in columns, a = u^T u' - u'^T u, b = v^T v' - v'^T v, and the differences s-[i, k] =
+// s[k] - s[i] and sums s+ of the values:
+//   x' = u (diag(s') + ((a + b) / s- + (a - b) / s+) / 2) v^T
+//        + (1 - u u^T) u' S^-1 v^T + u S^-1 v'^T (1 - v v^T)
+// (Townsend 2016, "Differentiating the singular value decomposition", whose F = 1 / (s- s+) is
+// taken apart here). Equal values leave open how their u and v turn together: a + b counts nothing
+// there, and a - b does. What vanishing values leave open counts nothing.
 class SvdGradient {
  public:
   SvdGradient(Gradients& g, int64_t n)
-      : g_(g),
-        n_(n),
-        u_(g.out(0)),
-        v_(g.out(2)),
-        s_(row(g.out(1))),
-        inverse_(reciprocal_or_zero(g, s_)) {
-    Value squares = g.mul(s_, s_);
-    f_ = reciprocal_or_zero(g, g.sub(squares, transposed(g, squares)));
-  }
+      : g_(g), n_(n), u_(g.out(0)), v_(g.out(2)), s_(g.op("Unsqueeze", {g.out(1), g.ints({-2})})) {}
 
   Value of(Value du, Value ds, Value dv, bool is_tall, bool is_wide) {
-    if (ds) add(product(g_, product(g_, u_, diagonal_matrix(g_, ds, n_)), v_));
-    if (du) {
-      Value across = product(g_, transposed(g_, u_), du);
-      Value inner = g_.mul(product(g_, u_, g_.mul(f_, skew(across))), s_);
-      if (is_tall) inner = g_.add(inner, g_.mul(g_.sub(du, product(g_, u_, across)), inverse_));
-      add(product(g_, inner, v_));
+    Value left, right, inner;  // u^T u', v^T v', and what stands between u and v^T
+    if (du) left = product(g_, transposed(g_, u_), du);
+    if (dv) right = product(g_, v_, transposed(g_, dv));
+    if (ds) inner = diagonal_matrix(g_, ds, n_);
+    if (du || dv) inner = plus(inner, rotated(skew(left), skew(right)));
+    Value sum = product(g_, product(g_, u_, inner), v_);
+    if (du && is_tall) {
+      Value rest = g_.sub(du, product(g_, u_, left));
+      sum = g_.add(sum, product(g_, g_.mul(rest, inverse(s_)), v_));
     }
-    if (dv) {
-      Value across = product(g_, v_, transposed(g_, dv));  // v^T v'
-      Value inner = product(g_, g_.mul(transposed(g_, s_), g_.mul(f_, skew(across))), v_);
-      if (is_wide) {
-        Value rest = g_.sub(dv, product(g_, transposed(g_, across), v_));
-        inner = g_.add(inner, g_.mul(transposed(g_, inverse_), rest));
-      }
-      add(product(g_, u_, inner));
+    if (dv && is_wide) {
+      Value rest = g_.sub(dv, product(g_, transposed(g_, right), v_));
+      sum = g_.add(sum, product(g_, u_, g_.mul(transposed(g_, inverse(s_)), rest)));
     }
-    return sum_;
+    return sum;
   }
 
  private:
-  Value row(Value x) { return g_.op("Unsqueeze", {x, g_.ints({-2})}); }  // [.., 1, k]
-  Value skew(Value x) { return g_.sub(x, transposed(g_, x)); }
-  void add(Value part) { sum_ = sum_ ? g_.add(sum_, part) : part; }
+  Value plus(Value x, Value y) { return x && y ? g_.add(x, y) : x ? x : y; }
+  Value skew(Value x) { return x ? g_.sub(x, transposed(g_, x)) : x; }
+  Value inverse(Value x) { return reciprocal_or_zero(g_, x, rounding_of(g_, g_.out(1), n_)); }
+  Value rotated(Value a, Value b) {
+    Value column = transposed(g_, s_);
+    Value together = g_.mul(plus(a, b), inverse(g_.sub(s_, column)));
+    Value apart = g_.mul(plus(a, b ? g_.neg(b) : b), inverse(g_.add(s_, column)));
+    return g_.mul(g_.add(together, apart), g_.number(0.5, s_.dtype()));
+  }
   Gradients& g_;
   int64_t n_;
-  Value u_, v_, s_, inverse_, f_, sum_;
+  Value u_, v_, s_;  // s: [.., 1, k]
 };
 
 Status svd_vjp(Gradients& g) {

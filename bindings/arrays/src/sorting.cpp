@@ -65,6 +65,7 @@ Values searchsorted(Call& c) {
   std::string side = c.text(2);
   if (side != "left" && side != "right")
     invalid(cat("searchsorted: side: expected 'left' or 'right', got '", side, "'"));
+  if (c[0].rank() != 1) invalid(cat("searchsorted: x1: expected a vector, got ", c[0].text()));
   return places(c[0], c[1], side == "left");
 }
 
@@ -84,9 +85,13 @@ Values interp(Call& c) {  // x, xp, fp
   auto at = [](const Value& points, const Value& i) {
     return node("Gather", {points, i}, {{"axis", 0}});
   };
-  const Value x0 = at(xp, lower), width = at(xp, upper) - x0;
-  const Value y0 = at(fp, lower), rise = at(fp, upper) - y0;
-  const Value made = y0 + (x - x0) * (rise / where(eq(width, 0), 1 + 0 * width, width));
+  const Value x0 = at(xp, lower), x1 = at(xp, upper), width = x1 - x0;
+  const Value y0 = at(fp, lower), y1 = at(fp, upper);
+  const Value slope = (y1 - y0) / where(eq(width, 0), 1 + 0 * width, width);
+  const Value forward = y0 + (x - x0) * slope;
+  // Where an end is infinite: the point itself, or from the other end.
+  const Value backward = where(eq(x, x0), y0, y1 + (x - x1) * slope);
+  const Value made = where(node("IsNaN", {forward}), backward, forward);
   const Value first = at(fp, index(0)), end = at(fp, index(last));
   const Value inside = where(node("GreaterOrEqual", {x, at(xp, index(last))}), end, made);
   return where(lt(x, at(xp, index(0))), first, inside);

@@ -75,14 +75,14 @@ Between ordered(const Value& all, const Value& q) {
   return {taken(x, lower), taken(x, upper), cast(at - low, x.dtype)};
 }
 
-// Linearly. Where one end is infinite, their distance is infinite too, or none: then each end
-// counts by its share, and the second one not at all where it has none.
+// Linearly. Where one end is infinite, or the two are too far apart, their distance is infinite or
+// none: then each end counts by its share, and the second one not at all where it has none.
 Value point_of(const Between& found) {
   const auto& [from, to, part] = found;
-  const Value line = from + (to - from) * part;
+  const Value distance = to - from, line = from + distance * part;
   const Value by_shares = from * (Operand(1) - part) + to * part;
   const Value is_from = node("Or", {eq(from, to), eq(part, 0)});
-  const Value is_infinite = node("Or", {node("IsInf", {from}), node("IsInf", {to})});
+  const Value is_infinite = node("Or", {node("IsInf", {from}), node("IsInf", {distance})});
   return where(is_infinite, where(is_from, from, by_shares), line);
 }
 
@@ -138,17 +138,20 @@ Values bincount(Call& c) {  // x, length, weights
   if (length < 0) invalid(cat("bincount: length: expected a number from 0, got ", length));
   const Value x = cast(c[0], TN_I64);
   const Value at = reshape(where(lt(x, 0), c.graph.number(length, TN_I64), x), {-1});
-  const Value weights = c.has(2) ? c[2] : c.graph.number(1, TN_I64);
-  const Value counted = node("Expand", {reshape(weights, {-1}), node("Shape", {at})});
-  return node("ScatterElements", {full(c.graph, {length}, 0, counted.dtype), at, counted},
-              {{"axis", 0}, {"reduction", "add"}});
+  const Value weights = summed(c.has(2) ? c[2] : c.graph.number(1, TN_I64), TN_DTYPE_NONE);
+  const bool is_half = weights.is_float() && TN_DTYPE_BITS(weights.dtype) == 16;
+  const Value wide = is_half ? cast(weights, TN_F32) : weights;
+  const Value counted = node("Expand", {reshape(wide, {-1}), node("Shape", {at})});
+  const Value sums =
+      node("ScatterElements", {full(c.graph, {length}, 0, counted.dtype), at, counted},
+           {{"axis", 0}, {"reduction", "add"}});
+  return cast(sums, weights.dtype);
 }
 
 const Function kRows[] = {
     {"bincount(x: whole, length: int, weights: number = none)", "",
      "How often each of 0 to length - 1 is in x, int64; with weights (of the shape of x) their "
-     "sums. "
-     "Other numbers in x are an error when the function runs.",
+     "sums, of integers in 64 bits. Other numbers in x are an error when the function runs.",
      "", bincount},
     {"median(x: float, axis: axes = none, keepdims: flag = false)", "",
      "The middle element in order, or the mean of the two in the middle; NaN where there is one.",

@@ -191,6 +191,7 @@ def test_they_have_gradients(f):
         (lambda: tn.top_k(X, 9), "k: expected one of 0 to 4, got 9"),
         (lambda: tn.sort(X, axis=2), "axis: expected one of -2 to 1, got 2"),
         (lambda: tn.searchsorted(ORDERED, X, side="middle"), "expected 'left' or 'right'"),
+        (lambda: tn.searchsorted(X, X), "searchsorted: x1: expected a vector, got traced float"),
         (lambda: tn.meshgrid(X[0], indexing="yx"), "expected 'xy' or 'ij'"),
         (lambda: tn.roll(X, (1, 2), axis=0), "shift: expected 1 numbers, got 2"),
         (lambda: tn.moveaxis(X, (0, 1), 0), "destination: expected 2 axes, got 1"),
@@ -270,6 +271,30 @@ def test_the_middle_of_infinite_numbers():
     )
     slope = tn.grad(lambda x: tn.median(x))(np.float32([-inf, 1, 3, inf]))
     np.testing.assert_array_equal(slope, [0, 0.5, 0.5, 0])
+
+
+def test_the_middle_of_the_largest_numbers_of_both_signs():
+    x = np.float32([-3e38, 3e38])
+    assert tn.median(x) == 0
+    np.testing.assert_allclose(tn.quantile(x, 0.75), 1.5e38, rtol=1e-6)
+
+
+def test_lines_between_an_infinite_and_a_finite_value_are_numpys():
+    x, xp = np.array([0, 0.5, 1, 1.5, 2]), np.array([0.0, 1, 2])
+    for fp in ([np.inf, 3, 4], [3, -np.inf, 4], [3, 4, np.inf], [np.nan, 3, 4]):
+        np.testing.assert_array_equal(tn.interp(x, xp, np.array(fp)), np.interp(x, xp, fp))
+    far = np.array([-np.inf, 1, np.inf])
+    got = tn.interp(x, far, np.array([1.0, 3, 4]))
+    np.testing.assert_array_equal(got, np.interp(x, far, [1.0, 3, 4]))
+    slope = tn.grad(lambda fp: tn.interp(0.25, xp, fp))(np.array([1.0, 2, np.inf]))
+    np.testing.assert_array_equal(slope, [0.75, 0.25, 0])
+
+
+def test_counts_with_narrow_weights_are_their_sums():
+    x = np.zeros(5000, "int64")
+    assert tn.bincount(x, 1, weights=np.ones(5000, "float16")).dtype == np.float16
+    for dtype in ("int8", "uint8", "int16", "float16"):
+        assert tn.bincount(x, 1, weights=np.ones(5000, dtype)) == 5000
 
 
 def test_vectors_meet_rows_of_vectors_in_a_cross_product():

@@ -130,6 +130,32 @@ def test_equal_eigenvalues_give_finite_gradients():
     np.testing.assert_allclose(g(np.eye(3)), np.eye(3), atol=1e-12)
 
 
+BASIS = np.linalg.qr(np.random.default_rng(7).normal(size=(6, 6)))[0]
+REPEATED = (BASIS * [1, 1, 1, 3, 3, 7]) @ BASIS.T
+
+
+def on_the_first_three(vectors):
+    return vectors[:, :3] @ vectors[:, :3].T
+
+
+@pytest.mark.parametrize("x", [REPEATED, REPEATED[::-1], np.eye(6)], ids=["even", "odd", "one"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: (lambda s: s.U @ s.Vh)(tn.linalg.svd(x)),
+        lambda x: on_the_first_three(tn.linalg.svd(x + np.diag([0, 0, 0, 5, 5, 5])).U),
+        lambda x: on_the_first_three(tn.linalg.eigh(x + 4 * BASIS[:, 3:] @ BASIS[:, 3:].T)[1]),
+    ],
+    ids=["nearest orthonormal matrix", "span of left vectors", "span of eigenvectors"],
+)
+def test_repeated_values_have_the_slopes_of_what_does_not_depend_on_their_vectors(f, x):
+    @tn.jit
+    def weighted(v):
+        return (f(v) * weights((6, 6))).sum()
+
+    np.testing.assert_allclose(tn.grad(weighted)(x), slopes(weighted, x), rtol=1e-5, atol=1e-6)
+
+
 def test_what_has_no_answer_is_refused():
     with pytest.raises(tn.TenonError, match="matrix 1 of 2: expected a matrix with an inverse"):
         tn.linalg.inv(np.stack([np.eye(2), np.ones((2, 2))]))
@@ -159,10 +185,34 @@ def test_matrices_that_are_not_finite_are_refused(name, number):
         getattr(tn.linalg, name)(stack)
 
 
+@pytest.mark.parametrize("exponent", [-1060, -1000, -600, 600, 1018])
+def test_factors_of_the_smallest_and_largest_numbers_are_those_of_others(exponent):
+    size = np.ldexp(1.0, exponent)
+    x = np.round(np.random.default_rng(2).normal(size=(6, 4)) * 64) / 64  # few digits
+    even = x.T @ x + np.eye(4)
+    q, r = tn.linalg.qr(x)
+    tiny_q, tiny_r = tn.linalg.qr(x * size)
+    np.testing.assert_array_equal(tiny_q, q)
+    np.testing.assert_allclose(tiny_r, r * size, rtol=1e-15, atol=5e-324)
+    s, tiny_s = tn.linalg.svdvals(x), tn.linalg.svdvals(x * size)
+    np.testing.assert_allclose(tiny_s, s * size, rtol=1e-15, atol=5e-324)
+    values, tiny = tn.linalg.eigvalsh(even), tn.linalg.eigvalsh(even * size)
+    np.testing.assert_allclose(tiny, values * size, rtol=1e-4)
+    lower = tn.linalg.cholesky(even * size)
+    np.testing.assert_allclose(lower, tn.linalg.cholesky(even) * 2.0 ** (exponent / 2), rtol=1e-4)
+    sign, logarithm = tn.linalg.slogdet(x[:4] * size)
+    wanted = tn.linalg.slogdet(x[:4])
+    assert sign == wanted.sign
+    np.testing.assert_allclose(logarithm, wanted.logabsdet + 4 * exponent * np.log(2), rtol=1e-14)
+    y = tn.linalg.solve(x[:4] * size, x[:4, :2] * size)
+    np.testing.assert_allclose(y, tn.linalg.solve(x[:4], x[:4, :2]), rtol=1e-12, atol=1e-12)
+
+
 def test_empty_matrices_are_allowed():
     assert tn.linalg.inv(np.ones((0, 2, 2))).shape == (0, 2, 2)
     assert tn.linalg.inv(np.ones((2, 0, 0))).shape == (2, 0, 0)
     np.testing.assert_array_equal(tn.linalg.slogdet(np.ones((2, 0, 0)))[1], np.zeros(2))
+    assert tn.linalg.cholesky(np.ones((2, 0, 0))).shape == (2, 0, 0)
     assert tn.linalg.svd(np.ones((2, 0, 3)))[2].shape == (2, 3, 3)
     assert tn.linalg.qr(np.ones((2, 3, 0)), mode="complete")[0].shape == (2, 3, 3)
 
