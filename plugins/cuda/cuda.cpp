@@ -73,9 +73,7 @@ class Cuda {
     target.architecture = gpu->info().architecture;
     TN_TRY(imported, import_graph(part));
     TN_TRY(plan, lower(imported, target));
-    TN_TRY(shop, workshop(device, has<Product>(plan), has<Convolution>(plan)));
-    Tools tools{shop->kernels.get(), shop->products.get(), shop->convolutions.get(),
-                &own_->weights};
+    TN_TRY(tools, tools_for(device, has<Product>(plan), has<Convolution>(plan)));
     TN_TRY(made, Executable::make(*gpu, std::move(plan), tools, how));
     return static_cast<void*>(made.release());
   }
@@ -123,7 +121,8 @@ class Cuda {
   }
   Status free(int32_t id, void* memory, Event* after) {
     TN_TRY(device, Device::get(id));
-    if (after) Status late = device->synchronize(*after, UINT64_MAX);
+    // What a kernel complained of stays for who synchronizes.
+    if (after) Status late = device->health().check(cudaEventSynchronize(after->raw), "a run");
     device->free(memory, nullptr);
     return {};
   }
@@ -160,16 +159,16 @@ class Cuda {
     Target target{ctx_};
     target.why_no_product = [this, device](const Product& form) {
       if (std::string why = why_no_cublaslt(own_->cublaslt); !why.empty()) return why;
-      Result<Workshop*> shop = workshop(device, true, false);
-      if (!shop.ok()) return reason_of(shop.status());
-      auto plan = (*shop)->products->prepare(form, tf32_, kLeastAligned);
+      Result<Tools> tools = tools_for(device, true, false);
+      if (!tools.ok()) return reason_of(tools.status());
+      auto plan = tools->products->prepare(form, tf32_, kLeastAligned);
       return plan.ok() ? "" : reason_of(plan.status());
     };
     target.why_no_convolution = [this, device](const Convolution& form) {
       if (std::string why = why_no_cudnn(own_->cudnn); !why.empty()) return why;
-      Result<Workshop*> shop = workshop(device, false, true);
-      if (!shop.ok()) return reason_of(shop.status());
-      auto plan = (*shop)->convolutions->prepare(form, tf32_);
+      Result<Tools> tools = tools_for(device, false, true);
+      if (!tools.ok()) return reason_of(tools.status());
+      auto plan = tools->convolutions->prepare(form, tf32_);
       return plan.ok() ? "" : reason_of(plan.status());
     };
     return target;
@@ -191,7 +190,8 @@ class Cuda {
   }
   static Executable& of_exe(void* exe) { return *static_cast<Executable*>(exe); }
 
-  Result<Workshop*> workshop(int32_t id, bool has_products, bool has_convolutions) {
+  // Products and convolutions are there where they are asked for; others may be.
+  Result<Tools> tools_for(int32_t id, bool has_products, bool has_convolutions) {
     TN_TRY(device, Device::get(id));
     std::lock_guard lock(own_->mutex);
     Workshop& shop = own_->shops[id];
@@ -211,7 +211,7 @@ class Cuda {
       TN_TRY(opened, Convolutions::open(*device, own_->cudnn));
       shop.convolutions = std::move(opened);
     }
-    return &shop;
+    return Tools{shop.kernels.get(), shop.products.get(), shop.convolutions.get(), &own_->weights};
   }
 
   tn_ctx* ctx_ = nullptr;

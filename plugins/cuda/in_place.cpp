@@ -48,11 +48,12 @@ struct Renamed {
 
 }  // namespace
 
-bool Lowering::updates_in_place(int before, int from, int to) const {
+bool Lowering::updates_in_place(int from, int to) const {
   const Buffer& made = plan_.buffers[static_cast<size_t>(from)];
   if (made.storage != Storage::kArena) return false;
   for (const auto& other : graph_.states) {
-    if (other.second == before) return false;  // the old value is wanted
+    // The old value, or a view of it, is wanted.
+    if (layouts_[static_cast<size_t>(other.second)].plain == to) return false;
   }
   int writer = writer_of(plan_, from);
   if (writer < 0) return false;

@@ -5,6 +5,8 @@
 #include "low_precision_gemm.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "handlers/handlers.hpp"
@@ -13,7 +15,7 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr int64_t kMostTerms = 131071;  // of 128 * 128 in an int32
+constexpr int64_t kMostSum = std::numeric_limits<int32_t>::max();
 
 // An operand as it is stored. Unsigned numbers are shifted by 128 to signed ones.
 struct Operand {
@@ -131,7 +133,21 @@ class Joiner {
     int64_t step = is_float8(right.dtype) ? 16 : 4;
     if (n % step != 0 || k % step != 0)
       return cat("rows and columns of the second operand are no multiples of ", step);
-    return k > kMostTerms ? "more terms than an int32 holds" : "";
+    if (!is_float8(right.dtype) && k > kMostSum / 128 / (128 + std::abs(a.zero())))
+      return "more terms than an int32 holds";
+    std::vector<float> scales = scales_of(node, a, b);
+    bool is_kept =
+        std::all_of(scales.begin(), scales.end(), [](float scale) { return std::isnormal(scale); });
+    return is_kept ? "" : "scales whose product float32 does not hold";
+  }
+
+  // What the sums are multiplied by: one number, or one for each column.
+  static std::vector<float> scales_of(const NodeInfo& node, const Operand& a, const Operand& b) {
+    double alpha = node.op == "Gemm" ? node.source.attr_float("alpha", 1) : 1;
+    std::vector<float> scales;
+    for (float scale : b.params.scales)
+      scales.push_back(static_cast<float>(alpha * double{scale} * double{a.params.scales[0]}));
+    return scales;
   }
 
   static std::pair<int64_t, int64_t> columns_of(const NodeInfo& node, const Dims& dims) {
@@ -220,10 +236,7 @@ class Joiner {
   }
 
   Result<int> scale_of(const NodeInfo& node, const Operand& a, const Operand& b) {
-    double alpha = node.op == "Gemm" ? node.source.attr_float("alpha", 1) : 1;
-    std::vector<float> scales;
-    for (float scale : b.params.scales)
-      scales.push_back(static_cast<float>(alpha * double{scale} * double{a.params.scales[0]}));
+    std::vector<float> scales = scales_of(node, a, b);
     Dims dims;
     if (scales.size() > 1) dims = {static_cast<int64_t>(scales.size())};
     TN_TRY(tensor, Tensor::of<float>(target_.ctx, TN_F32, dims, scales));

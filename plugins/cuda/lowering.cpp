@@ -198,7 +198,9 @@ void Lowering::lower_group(int root) {
   launch.grid = element_grid(static_cast<uint64_t>(layout_of(gathered.group).count));
   uint32_t at = 0;
   for (int input : gathered.inputs) {
-    launch.patches.push_back({at, last ? channels_last(input) : buffer(input), 0});
+    // One of fewer axes has no channels to put last: see is_better_channels_last.
+    bool turns = last && value(input).dims.size() == gathered.group.dims.size();
+    launch.patches.push_back({at, turns ? channels_last(input) : buffer(input), 0});
     at += 8;
   }
   int out = last ? new_channels_last(node.outputs[0]) : buffer(node.outputs[0]);
@@ -211,12 +213,15 @@ void Lowering::lower_group(int root) {
 // The layout in which most of what is read lies already.
 bool Lowering::is_better_channels_last(int result, const std::vector<int>& inputs) const {
   const ValueInfo& info = value(result);
-  if (!has_two_layouts(info)) return false;
+  if (!has_two_layouts(info.dims)) return false;
   uint64_t last = 0, plain = 0;
   for (int input : inputs) {
     const ValueInfo& from = value(input);
-    // Its second axis is not the channels' axis of the result.
-    if (from.dims.size() < info.dims.size() && has_two_layouts(from)) return false;
+    if (from.dims.size() < info.dims.size()) {  // it stays in rows, which must be the same
+      Dims aligned(info.dims.size() - from.dims.size(), 1);
+      aligned.insert(aligned.end(), from.dims.begin(), from.dims.end());
+      if (has_two_layouts(aligned)) return false;
+    }
     if (from.dims == info.dims && !from.constant)
       (lies_channels_last(input) ? last : plain) += from.bytes();
   }

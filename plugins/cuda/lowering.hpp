@@ -104,7 +104,7 @@ class Lowering {
     int plain = kNone, last = kNone;
     bool is_plain_made = false;  // although there is one with channels last
   };
-  static bool has_two_layouts(const ValueInfo& info);
+  static bool has_two_layouts(const Dims& dims);
   int plain_buffer(int value);
   int constant(const ValueInfo& info, bool channels_last);
   void add_layout_copy(int value, int from, int to, bool to_channels_last);
@@ -118,7 +118,7 @@ class Lowering {
   void keep_states();
   static Step move_step(
       const std::string& name, const std::string& op, int from, int to, uint64_t bytes);
-  bool updates_in_place(int before, int from, int to) const;
+  bool updates_in_place(int from, int to) const;
   void rename_buffer(int from, int to);
 
   const Imported& graph_;

@@ -60,9 +60,9 @@ int Lowering::buffer(int index) {
   return plain;
 }
 
-bool Lowering::has_two_layouts(const ValueInfo& info) {
-  if (info.dims.size() < 3 || info.dims[1] == 1) return false;
-  return element_count(std::span(info.dims).subspan(2)) > 1;
+bool Lowering::has_two_layouts(const Dims& dims) {
+  if (dims.size() < 3 || dims[1] == 1) return false;
+  return element_count(std::span(dims).subspan(2)) > 1;
 }
 
 bool Lowering::lies_channels_last(int index) const {
@@ -72,7 +72,7 @@ bool Lowering::lies_channels_last(int index) const {
 
 int Lowering::channels_last(int index) {
   const ValueInfo& info = value(index);
-  if (!has_two_layouts(info)) return buffer(index);
+  if (!has_two_layouts(info.dims)) return buffer(index);
   Layouts& at = layouts_[static_cast<size_t>(index)];
   if (at.last != kNone) return at.last;
   at.is_plain_made = true;
@@ -85,7 +85,7 @@ int Lowering::channels_last(int index) {
 
 int Lowering::new_channels_last(int index) {
   const ValueInfo& info = value(index);
-  if (!has_two_layouts(info)) return buffer(index);
+  if (!has_two_layouts(info.dims)) return buffer(index);
   Layouts& at = layouts_[static_cast<size_t>(index)];
   at.last = scratch(cat(info.name, " channels last"), info.bytes());
   return at.last;
@@ -203,18 +203,18 @@ void Lowering::finish_outputs() {
 }
 
 // New values that cannot be written over the old ones replace them when all have been computed. One
-// that is another state's old value is set aside first.
+// that lies in another state is set aside first.
 void Lowering::keep_states() {
+  for (const auto& [before, after] : graph_.states) {
+    int from = buffer(after), to = buffer(before);
+    if (updates_in_place(from, to)) rename_buffer(from, to);
+  }
   std::vector<Step> last;
   for (const auto& [before, after] : graph_.states) {
     int from = buffer(after), to = buffer(before);
     uint64_t bytes = value(before).bytes();
     const std::string& name = value(before).name;
     if (from == to) continue;
-    if (updates_in_place(before, from, to)) {
-      rename_buffer(from, to);
-      continue;
-    }
     if (plan_.buffers[static_cast<size_t>(from)].storage == Storage::kState) {
       int aside = scratch(cat(name, " set aside"), bytes);
       add_move(name, "state", from, aside, bytes);

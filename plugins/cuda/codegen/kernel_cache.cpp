@@ -4,8 +4,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
+#include <sstream>
 
 #include <unistd.h>
 
@@ -51,15 +51,15 @@ bool write_file(const fs::path& path, const std::string& content) {
   std::error_code failed;
   fs::create_directories(path.parent_path(), failed);
   fs::path beside = path;
-  beside += cat(".", getpid(), ".", fnv1a(content));
-  {
-    std::ofstream out(beside, std::ios::binary);
-    out << content;
-    if (!out.flush()) return false;
-  }
-  fs::rename(beside, path, failed);
-  if (failed) fs::remove(beside, failed);
-  return !failed;
+  beside += cat(".", gettid(), ".", fnv1a(content));  // threads may make the same kernel at once
+  std::ofstream out(beside, std::ios::binary);
+  out << content;
+  out.close();
+  bool is_written = !out.fail();
+  if (is_written) fs::rename(beside, path, failed);
+  is_written = is_written && !failed;
+  if (!is_written) fs::remove(beside, failed);
+  return is_written;
 }
 
 }  // namespace
@@ -77,8 +77,9 @@ Result<std::string> KernelCache::get(const std::string& symbol,
   fs::path path = fs::path(folder_) / cat(symbol, "_", number, ".cubin");
   std::ifstream in(path, std::ios::binary);
   if (in) {
-    std::string file{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-    if (std::optional<std::string> code = unpacked(file, key)) return std::move(*code);
+    std::ostringstream file;
+    file << in.rdbuf();  // what cannot be read is left out
+    if (std::optional<std::string> code = unpacked(file.str(), key)) return std::move(*code);
     note_(cat("cuda: kernel cache ", path.string(), " is damaged: compiled again"));
   }
   TN_TRY(code, compile());

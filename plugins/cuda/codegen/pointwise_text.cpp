@@ -201,7 +201,7 @@ class Writer {
   }
 
   // Each part computes in the registers of its domain and leaves its result as an element would be
-  // read back, except that floats stay as wide as they were computed.
+  // read back, except that floats stay as wide as they were computed; a Cast rounds them.
   bool write_part(size_t i) {
     const PointwisePart& part = group_.parts[i];
     if (part.program.count == 0) {
@@ -262,11 +262,12 @@ class Writer {
 
   void finish_part(size_t i, const std::string& result, const std::string& text) {
     uint32_t dtype = group_.parts[i].dtype;
-    bool is_floating = dtype == TN_F32 || dtype == TN_F16 || dtype == TN_BF16;
+    bool is_half = dtype == TN_F16 || dtype == TN_BF16;
+    bool is_wide = dtype == TN_F32 || (is_half && group_.parts[i].program.count > 0);
     body_ += text;
-    body_ += is_floating ? cat("      const float p", i, " = static_cast<float>(", result, ");\n")
-                         : cat("      const auto p", i, " = value(Convert<", element_text(dtype),
-                               ">::from(", result, "));\n");
+    body_ += is_wide ? cat("      const float p", i, " = static_cast<float>(", result, ");\n")
+                     : cat("      const auto p", i, " = value(Convert<", element_text(dtype),
+                           ">::from(", result, "));\n");
   }
 
   const PointwiseGroup& group_;

@@ -85,9 +85,15 @@ DeviceList find_devices() {
     out.why_none = why_none(error);
     return out;
   }
+  cudaError_t silent = cudaSuccess;  // what one answers that does not describe itself
   for (int id = 0; id < count; ++id) {
     cudaDeviceProp properties{};
-    if (cudaGetDeviceProperties(&properties, id) != cudaSuccess) continue;
+    error = cudaGetDeviceProperties(&properties, id);
+    if (error != cudaSuccess) {
+      cudaGetLastError();
+      silent = error;
+      continue;
+    }
     DeviceInfo info;
     info.id = id;
     info.name = properties.name;
@@ -95,6 +101,7 @@ DeviceList find_devices() {
     info.architecture = properties.major * 10 + properties.minor;
     out.devices.push_back(std::move(info));
   }
+  if (out.devices.empty()) out.why_none = why_none(silent);
   return out;
 }
 
@@ -223,7 +230,8 @@ Status Device::synchronize(const Event& event, uint64_t timeout_ns) {
     TN_CHECK(health_.check(cudaEventSynchronize(event.raw), "a run"));
     return fault_status();
   }
-  auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns);
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
   for (;;) {
     cudaError_t state = cudaEventQuery(event.raw);
     if (state != cudaErrorNotReady) {
@@ -231,7 +239,8 @@ Status Device::synchronize(const Event& event, uint64_t timeout_ns) {
       return fault_status();
     }
     cudaGetLastError();
-    if (std::chrono::steady_clock::now() >= end) {
+    std::chrono::nanoseconds waited = Clock::now() - begin;
+    if (static_cast<uint64_t>(waited.count()) >= timeout_ns) {
       return {TN_UNAVAILABLE, "cuda: the event has not fired within the time"};
     }
     std::this_thread::yield();

@@ -71,6 +71,12 @@ std::string refuse_nothing(const Imported&, const NodeInfo&) {
   return {};
 }
 
+Dims without_leading_ones(Dims dims) {
+  dims.erase(dims.begin(),
+             std::find_if(dims.begin(), dims.end(), [](int64_t d) { return d != 1; }));
+  return dims;
+}
+
 std::string float_suffix(uint32_t dtype) {
   return dtype == TN_F32 ? "f32" : dtype == TN_F16 ? "f16" : dtype == TN_BF16 ? "bf16" : "";
 }

@@ -79,6 +79,7 @@ std::string why_no_convolution(const Imported&, const NodeInfo&, const Target&);
 // Whether there is a plan that adds the node's own bias.
 bool adds_bias(const Imported&, const NodeInfo&, const Target&);
 
+Dims without_leading_ones(Dims dims);
 // The kernel's name for a floating-point type: f32, f16, bf16; empty for any other.
 std::string float_suffix(uint32_t dtype);
 

@@ -22,11 +22,8 @@ int64_t batches(const Dims& dims) {
   return element_count(std::span(dims).first(dims.size() - 2));
 }
 
-// The batch axes without leading ones.
 Dims batch_dims(const Dims& dims) {
-  Dims out(dims.begin(), dims.end() - 2);
-  out.erase(out.begin(), std::find_if(out.begin(), out.end(), [](int64_t d) { return d != 1; }));
-  return out;
+  return without_leading_ones({dims.begin(), dims.end() - 2});
 }
 
 }  // namespace

@@ -56,10 +56,11 @@ std::string refuse_norm(const Imported& graph, const NodeInfo& node) {
   const ValueInfo& x = graph.value(node.inputs[0]);
   if (x.dims.empty()) return "a scalar";
   size_t axis = axis_of(node.source.attr_int("axis", -1), x.dims.size());
-  int64_t cols = static_cast<int64_t>(count_from(x.dims, axis, x.dims.size()));
+  Dims normalized(x.dims.begin() + static_cast<int64_t>(axis), x.dims.end());
   for (size_t i : {size_t{1}, size_t{2}}) {
     int value = node.input(i);
-    if (value != kNone && graph.value(value).count() != cols)
+    if (value != kNone &&
+        without_leading_ones(graph.value(value).dims) != without_leading_ones(normalized))
       return "a scale or bias that is broadcast";
   }
   for (size_t i : {size_t{1}, size_t{2}}) {

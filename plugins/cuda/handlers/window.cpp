@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
+#include <span>
 
 #include "../kernels/row_args.h"
 #include "launch_sizes.hpp"
@@ -21,6 +23,7 @@ std::string refuse_window(const Imported& graph, int x, size_t kernel_rank) {
 Window window_of(const NodeInfo& node, const Dims& x, const Dims& y, const Dims& kernel) {
   Dims strides = node.source.attr_ints("strides"), dilations = node.source.attr_ints("dilations");
   Dims pads = node.source.attr_ints("pads");
+  Dims longer = node.source.attr_ints("output_padding");  // of ConvTranspose
   std::string_view mode = node.source.attr_text("auto_pad", "NOTSET");
   size_t rank = kernel.size();
   Window w;
@@ -36,7 +39,9 @@ Window window_of(const NodeInfo& node, const Dims& x, const Dims& y, const Dims&
       w.end_pad[axis] = pads[i + rank];
     } else if (mode.starts_with("SAME")) {
       int64_t reach = (kernel[i] - 1) * w.dilation[axis] + 1;
-      int64_t total = std::max<int64_t>(0, (w.out[axis] - 1) * w.stride[axis] + reach - w.in[axis]);
+      int64_t covered =
+          (w.out[axis] - 1) * w.stride[axis] + reach + (longer.empty() ? 0 : longer[i]);
+      int64_t total = std::max<int64_t>(0, covered - w.in[axis]);
       w.pad[axis] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
       w.end_pad[axis] = total - w.pad[axis];
     }
@@ -77,12 +82,22 @@ double taps_of(const PoolArgs& args, int64_t outputs) {
   return static_cast<double>(outputs) * args.kernel[0] * args.kernel[1];
 }
 
+// x and y: values of the shapes that the window goes over and that come out.
+std::string refuse_images(const Imported& graph, const NodeInfo& node, int x, int y) {
+  for (int value : {x, y}) {
+    const Dims& dims = graph.value(value).dims;
+    int64_t places = dims.size() < 2 ? 1 : element_count(std::span(dims).subspan(2));
+    if (places > std::numeric_limits<int32_t>::max()) return "an image of more than 2^31 elements";
+  }
+  return refuse_window(graph, x, kernel_shape(node).size());
+}
+
 }  // namespace
 
 std::string refuse_pool(const Imported& graph, const NodeInfo& node) {
   if (node.output(1) != kNone && !graph.value(node.output(1)).users.empty()) return "indices";
   if (node.output(1) != kNone && graph.value(node.output(1)).n_outputs > 0) return "indices";
-  return refuse_window(graph, node.inputs[0], kernel_shape(node).size());
+  return refuse_images(graph, node, node.inputs[0], node.outputs[0]);
 }
 
 void lower_pool(Lowering& lowering, const NodeInfo& node) {
@@ -105,7 +120,7 @@ std::string refuse_pool_grad(const Imported& graph, const NodeInfo& node) {
   const ValueInfo& dx = graph.value(node.outputs[0]);
   if (dy.dtype != dx.dtype) return "operands of two types";
   if (dy.dims.size() != dx.dims.size()) return "a gradient of another rank";
-  return refuse_window(graph, node.outputs[0], kernel_shape(node).size());
+  return refuse_images(graph, node, node.outputs[0], node.inputs[0]);
 }
 
 void lower_pool_grad(Lowering& lowering, const NodeInfo& node) {

@@ -157,11 +157,19 @@ TN_FN u64 value(Bool x) {
   return x.byte != 0;
 }
 
+// Of a number, what is before its point, as 64 bits: signed, or unsigned from 2^63 on. What they do
+// not hold, NaN included, is the lowest of the signed ones.
+template <class R>
+TN_FN u64 whole_number(R x) {
+  const R top = R(0x1p63);
+  if (x >= -top && x < top) return static_cast<u64>(static_cast<i64>(x));
+  return x >= top && x < 2 * top ? static_cast<u64>(x) : u64(1) << 63;
+}
 TN_FN u64 whole(float x) {
-  return static_cast<u64>(static_cast<i64>(x));
+  return whole_number(x);
 }
 TN_FN u64 whole(double x) {
-  return static_cast<u64>(static_cast<i64>(x));
+  return whole_number(x);
 }
 TN_FN u64 whole(i64 x) {
   return static_cast<u64>(x);

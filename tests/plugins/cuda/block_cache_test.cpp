@@ -50,9 +50,9 @@ class Fake : public BlockSource {
   std::map<void*, uint64_t> sizes_;
 };
 
-char one, two;
-void* const kOne = &one;
-void* const kTwo = &two;
+char streams[2];
+void* const kOne = &streams[0];
+void* const kTwo = &streams[1];
 
 TEST(BlockCache, GivesAFreedBlockToItsOwnStreamAtOnce) {
   Fake source;
@@ -120,7 +120,7 @@ TEST(BlockCache, GivesEverythingBackBeforeItIsOutOfMemory) {
 TEST(BlockCache, LeavesWhatItDoesNotKnow) {
   Fake source;
   BlockCache cache(source);
-  cache.free(&one, nullptr);
+  cache.free(kOne, nullptr);
   cache.free(nullptr, nullptr);
 
   EXPECT_EQ(cache.counts().cached_bytes, 0u);

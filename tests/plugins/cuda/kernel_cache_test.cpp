@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/kernel_cache.hpp"
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+
+#include <sys/resource.h>
 
 #include "plugins/plugin_session.hpp"
 
@@ -60,6 +63,36 @@ TEST_F(Cached, WorksWhereNothingCanBeWritten) {
 
   ASSERT_EQ(notes_.size(), 1u);
   EXPECT_NE(notes_[0].find("cannot be written"), std::string::npos);
+}
+
+TEST_F(Cached, LeavesNothingBehindWhereThereIsNoRoom) {
+  std::filesystem::create_directory(folder_ / "kernels");
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit little{16, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
+
+  Result<std::string> code = get("text");
+
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(*code, "machine code");
+  EXPECT_EQ(notes_.size(), 1u);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "kernels"));
+}
+
+TEST_F(Cached, SaysWhereAFileCannotTakeItsPlace) {
+  EXPECT_TRUE(get("text").ok());
+  std::filesystem::path place = file();
+  std::filesystem::remove(place);
+  std::filesystem::create_directory(place);
+
+  EXPECT_EQ(*get("text"), "machine code");
+
+  ASSERT_EQ(notes_.size(), 2u);
+  EXPECT_NE(notes_[1].find("cannot be written"), std::string::npos);
+  EXPECT_EQ(file(), place);  // alone
 }
 
 TEST_F(Cached, KeepsNothingOfAFailure) {

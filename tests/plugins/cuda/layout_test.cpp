@@ -3,28 +3,13 @@
 
 #include <algorithm>
 
-#include "lowering.hpp"
-#include "plugins/plugin_session.hpp"
+#include "plan_fixture.hpp"
 
 namespace tenon::cuda {
 namespace {
 
-class Layouts : public tenon::test::PluginTest {
+class Layouts : public test::Plans {
  protected:
-  void SetUp() override {
-    PluginTest::SetUp();
-    ASSERT_EQ(tenon_plugin_load(session_, str("ops")), nullptr);
-  }
-  Plan plan_of(const std::string& text) {
-    tn_graph* raw = nullptr;
-    Status parsed(services.graph->parse(ctx_, str(text), &raw));
-    EXPECT_TRUE(parsed.ok()) << parsed.message();
-    graph_ = OwnedGraph::take(raw);
-    Result<Plan> made = lower(*import_graph(raw));
-    if (made.ok()) return std::move(*made);
-    ADD_FAILURE() << made.status().message();
-    return {};
-  }
   // Operators of the steps, in order.
   static std::vector<std::string> operators(const Plan& plan) {
     std::vector<std::string> out;
@@ -33,8 +18,6 @@ class Layouts : public tenon::test::PluginTest {
     return out;
   }
   using Steps = std::vector<std::string>;
-
-  OwnedGraph graph_;
 };
 
 TEST_F(Layouts, StayWithChannelsLastFromConvolutionToConvolution) {
@@ -72,6 +55,31 @@ TEST_F(Layouts, GoBackWhereRowsAreWanted) {
 }
 )");
   EXPECT_EQ(operators(plan), (Steps{"layout", "Conv", "layout", "Softmax"}));
+}
+
+// One that varies along the channels and a spatial axis lies in rows, and so does what reads it.
+TEST_F(Layouts, FitOperandsOfFewerAxes) {
+  const std::pair<const char*, bool> operands[] = {{"4, 1, 3", true},
+                                                   {"4, 3, 1", true},
+                                                   {"1, 3, 3", false},
+                                                   {"3, 3", false},
+                                                   {"4, 1, 1", false}};
+  for (const auto& [dims, is_in_rows] : operands) {
+    SCOPED_TRACE(dims);
+    Plan plan = plan_of(cat(R"(graph {
+  input %x: f32[2, 3, 3, 3]
+  input %w: f32[4, 3, 1, 1]
+  input %m: f32[)",
+                            dims, R"(]
+  %c: f32[2, 4, 3, 3] = Conv(%x, %w) @conv
+  %y: f32[2, 4, 3, 3] = Mul(%c, %m) @scale
+  output y = %y
+}
+)"));
+    EXPECT_EQ(operators(plan), is_in_rows ? (Steps{"layout", "Conv", "layout", "Mul"})
+                                          : (Steps{"layout", "Conv", "Mul", "layout"}));
+    check(plan);
+  }
 }
 
 TEST_F(Layouts, OfWeightsAreTheirStates) {

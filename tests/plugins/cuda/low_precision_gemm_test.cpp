@@ -191,6 +191,40 @@ TEST_F(Plans, SayWhichProductsAreNotOfEightBits) {
             TN_F32);
 }
 
+// One row of u8, and weights of which all are the lowest of i8: the largest sums that there are.
+std::string long_sums(int64_t terms, float scale) {
+  std::string weights;
+  for (int64_t i = 0; i < 4 * terms; ++i)
+    weights += "80";
+  return cat("graph {\n  input %q: u8[1, ", terms, "]\n  constant %w: i8[", terms, ", 4] = x'",
+             weights, "'\n  constant %s: f32[] = [", scale, "]\n  constant %z: u8[] = [255]\n",
+             "  %a: f32[1, ", terms, "] = DequantizeLinear(%q, %s, %z) @left\n  %b: f32[", terms,
+             ", 4] = DequantizeLinear(%w, %s) @right\n",
+             "  %y: f32[1, 4] = MatMul(%a, %b) @product\n  output y = %y\n}\n");
+}
+
+TEST_F(Plans, MultiplyAsFloatsWhatAnInt32OrAScaleDoesNotHold) {
+  struct {
+    int64_t terms;
+    float scale;
+    unsigned char stored;
+    std::string why;
+  } const cases[] = {{65792, 0.5f, 0, ""},
+                     {65796, 0.5f, 0, "more terms than an int32 holds"},
+                     {8, 1e30f, 255, "scales whose product float32 does not hold"},
+                     {8, 1e-20f, 0, "scales whose product float32 does not hold"}};
+  for (const auto& [terms, scale, stored, why] : cases) {
+    SCOPED_TRACE(cat(terms, " terms, scale ", scale));
+    Plan plan = plan_of(long_sums(terms, scale));
+    std::vector<std::string> expected;
+    if (!why.empty())
+      expected = {cat("node product: its 8-bit operands are multiplied as floats: ", why)};
+    EXPECT_EQ(plan.notes, expected);
+    std::vector<test::Bytes> inputs{test::Bytes(static_cast<size_t>(terms), stored)};
+    check_with({[&](int) { return inputs; }}, plan, graph_.get(), 1, 2e-5);
+  }
+}
+
 TEST_F(Plans, MultiplyAsFloatsWhereCublasltHasNoAlgorithm) {
   graph_ = parse(layer("i8", 0));
 

@@ -134,6 +134,19 @@ TEST_F(Plans, TransposeConvolutionsByAGradient) {
   check(plan);
 }
 
+TEST_F(Plans, PadTransposedConvolutionsAsTheirOutputPaddingNeeds) {
+  for (const char* mode : {"SAME_UPPER", "SAME_LOWER"}) {
+    check(plan_of(cat(R"(graph {
+  input %x: f32[1, 2, 4]
+  input %w: f32[2, 2, 3]
+  %y: f32[1, 2, 12] = ConvTranspose(%x, %w) {auto_pad = ")",
+                      mode, R"(", strides = ints [3], output_padding = ints [2]} @transpose
+  output y = %y
+}
+)")));
+  }
+}
+
 TEST_F(Plans, RunAttention) {
   Plan plan = plan_of(R"(graph {
   input %q: f32[2, 6, 8]
@@ -219,6 +232,44 @@ TEST_F(Plans, WriteNewStatesOverOldOnesThatNobodyReadsAgain) {
   plan = plan_of(with("%a"));  // the old one is read when the new one is there
   EXPECT_EQ(kernels(plan),
             (std::vector<std::string>{"pointwise", "softmax_w", "pointwise", "memcpy"}));
+  check(plan, 3);
+}
+
+// The value of the run before: what one state was is another's new value.
+TEST_F(Plans, KeepAnOldStateThatAnotherStateBecomes) {
+  Plan plan = plan_of(R"(graph {
+  input %now: f32[2, 3]
+  input %before: f32[6]
+  input %x: f32[2, 3]
+  constant %flat: i64[1] = [6]
+  %old: f32[6] = Reshape(%now, %flat) @keep
+  %n: f32[2, 3] = Add(%now, %x) @add
+  %y: f32[6] = Neg(%before) @neg
+  output n = %n
+  output o = %old
+  output y = %y
+  state %now -> %n
+  state %before -> %old
+}
+)");
+  check(plan, 3);
+}
+
+TEST_F(Plans, KeepOneValueInTwoStates) {
+  Plan plan = plan_of(R"(graph {
+  input %a: f32[3]
+  input %b: f32[3]
+  input %x: f32[3]
+  %y: f32[3] = Sub(%a, %b) @sub
+  %n: f32[3] = Add(%a, %x) @add
+  output new_a = %n
+  output new_b = %n
+  output y = %y
+  output a = %a
+  state %a -> %n
+  state %b -> %n
+}
+)");
   check(plan, 3);
 }
 
@@ -314,8 +365,9 @@ class Refuses : public Plans, public testing::WithParamInterface<Refusal> {};
 
 TEST_P(Refuses, WithAReason) {
   std::string text = cat("graph {\n  input %x: f32[2, 3]\n  input %i: i64[2]\n  input %v: f32[3]\n",
-                         "  input %d: f64[2, 3]\n  input %axis: i64[]\n  ", GetParam().node,
-                         " @node\n  output y = %y\n}\n");
+                         "  input %d: f64[2, 3]\n  input %axis: i64[]\n  input %rows: f32[3, 1]\n",
+                         "  input %square: f32[3, 3]\n  input %long: f16[1, 1, 3000000000]\n  ",
+                         GetParam().node, " @node\n  output y = %y\n}\n");
   graph_ = parse(text);
   ASSERT_TRUE(graph_.get());
 
@@ -329,6 +381,10 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Refusal{"%y: i64[2, ?] = NonZero(%x)", "depends on data"},
                     Refusal{"%y: f32[2] = MatMul(%x, %v)", "a product with a vector"},
                     Refusal{"%y: f64[2, 3] = Softmax(%d)", "float64"},
+                    Refusal{"%y: f32[3, 3] = LayerNormalization(%square, %v, %rows)", "broadcast"},
+                    Refusal{"%y: f32[3, 3] = RMSNormalization(%square, %rows)", "broadcast"},
+                    Refusal{"%y: f16[1, 1, 2999999999] = MaxPool(%long) {kernel_shape = ints [2]}",
+                            "an image of more than 2^31 elements"},
                     Refusal{"%y: f32[2, 3] = CumSum(%x, %axis)", "no kernel for this operator"}));
 
 }  // namespace
