@@ -141,8 +141,7 @@ class Builder {
   Status add_late(const CompiledPartition& late) {
     Step step;
     step.kind = StepKind::kLate;
-    TN_CHECK(
-        connect(late.graph.get(), kCpuSpace, *plan_->backends[late.partition.backend], &step));
+    TN_CHECK(connect(late.graph.get(), kCpuSpace, *plan_->backends[late.partition.backend], &step));
     set_names(late.partition, "late sizes", &step);
     TN_TRY(plan, make_plan(plan_->ctx, late.graph.get(), {}, plan_->options_text));
     step.bodies.emplace_back("", plan);

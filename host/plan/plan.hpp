@@ -105,7 +105,8 @@ struct Step {
   std::vector<std::string> names;  // of the nodes
   std::string label;               // for traces
   bool has_state = false;          // the backend keeps state for it
-  // kControl: bodies by attribute; kLate: the plan of the nodes, which compiles for each run's sizes
+  // kControl: bodies by attribute; kLate: the plan of the nodes, which compiles for each run's
+  // sizes
   tn_node_id node = 0;
   const tn_op* row = nullptr;
   std::vector<std::pair<std::string, Ref<tn_plan>>> bodies;
