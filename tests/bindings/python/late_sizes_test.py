@@ -5,15 +5,15 @@ of each run."""
 import numpy as np
 import pytest
 import tenon as tn
-from onnx import TensorProto, helper, numpy_helper
-from onnx_models import save
+from onnx import helper
+from onnx_models import constant, info, model_of, ran
 
 RNG = np.random.default_rng(0)
 WIDE = RNG.normal(size=(256, 512)).astype("f") / 16
 BACK = RNG.normal(size=(512, 256)).astype("f") / 16
 
 
-def model(tmp_path, levels: int = 1) -> str:
+def model(tmp_path, levels: int = 1) -> tn.Model:
     """Rows whose first element is positive, through two products; as often as there are levels."""
     nodes, x = [], "x"
     for i in range(levels):
@@ -26,20 +26,9 @@ def model(tmp_path, levels: int = 1) -> str:
             helper.make_node("MatMul", [f"relu{i}", "back"], [f"y{i}"]),
         ]
         x = f"y{i}"
-    constants = [
-        numpy_helper.from_array(WIDE, "wide"),
-        numpy_helper.from_array(BACK, "back"),
-        numpy_helper.from_array(np.array(0), "zero"),
-        numpy_helper.from_array(np.float32(0), "none"),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 256])],
-        [helper.make_tensor_value_info(x, TensorProto.FLOAT, [None, 256])],
-        constants,
-    )
-    return save(graph, tmp_path)
+    numbers = {"wide": WIDE, "back": BACK, "zero": np.array(0), "none": np.float32(0)}
+    constants = [constant(name, value) for name, value in numbers.items()]
+    return ran(tmp_path, model_of(nodes, [info("x", ["n", 256])], [x], constants))
 
 
 def expected(x: np.ndarray, levels: int) -> np.ndarray:
@@ -50,22 +39,22 @@ def expected(x: np.ndarray, levels: int) -> np.ndarray:
 
 @pytest.mark.parametrize("levels", [1, 2, 3])
 def test_products_of_as_many_rows_as_a_run_keeps_do_not_fall_back(tmp_path, levels) -> None:
-    plan = tn.load(model(tmp_path, levels)).compile(backend="onednn")
+    plan = model(tmp_path, levels).compile(backend="onednn")
     for n in (5, 40, 5, 17):
         x = RNG.normal(size=(n, 256)).astype("f")
-        np.testing.assert_allclose(plan(x), expected(x, levels), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(plan(x)[0], expected(x, levels), rtol=1e-4, atol=1e-5)
     about = plan.describe()
     assert not [f for f in about["fallback_nodes"] if f["op"] in ("MatMul", "Relu")], about
     assert any(p["backend"] == "host" for p in about["partitions"])
 
 
 def test_no_row_at_all_is_a_result_as_well(tmp_path) -> None:
-    plan = tn.load(model(tmp_path, 2)).compile(backend="onednn")
-    assert plan(np.full((3, 256), -1, "f")).shape == (0, 256)
+    plan = model(tmp_path, 2).compile(backend="onednn")
+    assert plan(np.full((3, 256), -1, "f"))[0].shape == (0, 256)
 
 
 def test_taps_and_profiles_reach_behind_late_sizes(tmp_path) -> None:
-    loaded = tn.load(model(tmp_path, 2))
+    loaded = model(tmp_path, 2)
     plan = loaded.compile(backend="onednn")
     x = RNG.normal(size=(9, 256)).astype("f")
     ops = {row["op"] for row in plan.profile(x=x)}
