@@ -39,7 +39,7 @@ void LogHub::deliver(Hold hold, std::function<void()> call) {
     std::function<void()> next = std::move(waiting_.front());
     waiting_.pop_front();
     hold.unlock();
-    next();
+    quietly(next);
     hold.lock();
   }
   caller_ = {};

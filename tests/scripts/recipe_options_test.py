@@ -5,6 +5,7 @@ used: on one of them the recipe succeeds. What need not is named below, with the
 
 import itertools
 import json
+import math
 import os
 import re
 import subprocess
@@ -162,7 +163,9 @@ def others(recipe: str, name: str, schema: dict) -> list[str]:
         return ["false" if usual else "true"]
     low = schema.get("minimum", schema.get("exclusiveMinimum", 0))
     if "integer" in types:
-        return [str({int(low) + 1, 2 * (usual or 3)}.difference([usual]).pop())]
+        highest = schema.get("maximum", math.inf)
+        known = [2 * (usual or 3), int(low) + 1]
+        return [str(next(one for one in known if one != usual and one <= highest))]
     high = min(schema.get("maximum", schema.get("exclusiveMaximum", 1)), 1)
     return [str(low + (high - low) * 0.3)] if "number" in types else []
 
