@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "registry/adopt.hpp"
 #include "discovery/description.hpp"
-#include "registry/loader.hpp"
 #include "discovery/search_folders.hpp"
+#include "registry/adopt.hpp"
+#include "registry/loader.hpp"
 #include "services/rooms.hpp"
 #include "services/status.hpp"
 
