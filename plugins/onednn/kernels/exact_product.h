@@ -2,10 +2,11 @@
 #pragma once
 // Products of matrices in f64, and of integers of 32 and 64 bits, which wrap.
 //
-//   dst[m, n] = sum_k a[m, k] * b[k, n]      k in order; f64 fused where the CPU has it
+//   dst[m, n] = sum_k a[m, k] * b[k, n]      f64 fused where the CPU has it
 //
-// Bound in f64, against exact arithmetic, eps = 2^-53: k eps sum_k |a| |b|. The bits of an element
-// depend neither on the others nor on the number of threads.
+// k is in order; for one column of contiguous rows, in order in each of several lanes. Bound in f64,
+// against exact arithmetic, eps = 2^-53: k eps sum_k |a| |b|. The bits of an element depend neither
+// on the others nor on the number of threads.
 
 #include <span>
 
