@@ -49,8 +49,8 @@ int64_t find(const Search& search, const T* row) {
   auto best = [&](const auto& is_better) {
     return best_of(row, search.split, &has_nan, is_better);
   };
-  const int64_t at = search.wants_least ? search.takes_last ? best(std::less_equal<>())
-                                                            : best(std::less<>())
+  const int64_t at = search.wants_least
+                         ? search.takes_last ? best(std::less_equal<>()) : best(std::less<>())
                      : search.takes_last ? best(std::greater_equal<>())
                                          : best(std::greater<>());
   return has_nan ? nan_of(row, search) : at;

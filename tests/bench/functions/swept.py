@@ -164,19 +164,18 @@ MOVES = [
           "fdel?") for axis in (0, 1)],
     *[Row(f"stack {axis}", table, lambda m, axis=axis: lambda x: m.stack([x, x], axis=axis),
           "fdel?") for axis in (0, 1, 2)],
-    Row("split", table, lambda m: lambda x: (m.split if m.__name__ == "tenon" else
-                                             m.split)(x, x.shape[1], axis=1)[0], "f"),
+    Row("split", table, lambda m: lambda x: m.split(x, x.shape[1], axis=1)[0], "f"),
     *[Row(f"pad {mode}", table, call("pad", 1, mode=mode), "fdl")
       for mode in ("constant", "edge", "reflect", "wrap")],
-    Row("transpose", square, lambda m: lambda x: m.permute_dims(x, (1, 0)) + 0, "fdel?"),
-    Row("permute 120", cube, lambda m: lambda x: m.permute_dims(x, (1, 2, 0)) + 0, "fdel"),
-    Row("permute 210", cube, lambda m: lambda x: m.permute_dims(x, (2, 1, 0)) + 0, "fdel"),
-    Row("moveaxis", cube, lambda m: lambda x: m.moveaxis(x, 0, 1) + 0, "fdel"),
-    Row("broadcast_to", one, lambda m: lambda x: m.broadcast_to(x[:1], x.shape) + 0, "fdl"),
+    Row("transpose", square, call("permute_dims", (1, 0)), "fdel?"),
+    Row("permute 120", cube, call("permute_dims", (1, 2, 0)), "fdel"),
+    Row("permute 210", cube, call("permute_dims", (2, 1, 0)), "fdel"),
+    Row("moveaxis", cube, call("moveaxis", 0, 1), "fdel"),
+    Row("broadcast_to", one, lambda m: lambda x: m.broadcast_to(x[:1], x.shape), "fdl"),
     *rows_of("tril triu", square, "fdl"),
-    Row("step of two", one, lambda m: lambda x: x[::2] + 0, "fdel?"),
-    Row("reversed", one, lambda m: lambda x: x[::-1] + 0, "fdel?"),
-    Row("columns of two", table, lambda m: lambda x: x[:, ::2] + 0, "fdel?"),
+    Row("step of two", one, lambda m: lambda x: x[::2], "fdel?"),
+    Row("reversed", one, lambda m: lambda x: x[::-1], "fdel?"),
+    Row("columns of two", table, lambda m: lambda x: x[:, ::2], "fdel?"),
     Row("meshgrid", lambda n, k: two(sides(n)[0], k), call("meshgrid"), "fd"),
     Row("linalg.diagonal", square, call("linalg.diagonal"), "fd"),
     Row("linalg.trace", square, call("linalg.trace"), "fdl"),
@@ -219,9 +218,9 @@ SORTING = [
     *[Row("quantile" + (f" axis {axis}" if axis is not None else ""), table,
           call("quantile", 0.3, axis=axis), "fd") for axis in (None, 0, 1)],
     *rows_of("unique_values unique_counts unique_inverse unique_all nonzero", one, "fdil"),
-    Row("bincount", lambda n, k: (numbers(n, k),), lambda m: lambda x: m.bincount(
-        x, **{"length" if m.__name__ == "jax.numpy" else "minlength": 7})
-        if m.__name__ != "tenon" else m.bincount(x, 7), "il"),
+    Row("bincount", one, lambda m: {
+        "tenon": lambda x: m.bincount(x, 7), "jax.numpy": lambda x: m.bincount(x, length=7),
+    }.get(m.__name__, lambda x: m.bincount(x, minlength=7)), "il"),
 ]  # fmt: skip
 
 PRODUCTS = [
@@ -244,7 +243,7 @@ PRODUCTS = [
         lambda m: lambda x, y: m.einsum("ijk,ikl->ijl", x, y), "fdl"),
     Row("einsum ij,ij->i", lambda n, k: table(n, k) * 2,
         lambda m: lambda x, y: m.einsum("ij,ij->i", x, y), "fdl"),
-    Row("einsum ij->ji", square, lambda m: lambda x: m.einsum("ij->ji", x) + 0, "fdl"),
+    Row("einsum ij->ji", square, lambda m: lambda x: m.einsum("ij->ji", x), "fdl"),
     Row("einsum ii->", square, lambda m: lambda x: m.einsum("ii->", x), "fdl"),
     Row("einsum ij,jk,kl", lambda n, k: square(min(n, 40_000), k) * 3,
         lambda m: lambda x, y, z: m.einsum("ij,jk,kl->il", x, y, z), "fd"),
@@ -289,6 +288,99 @@ FOURIER = [
     Row("fft.fftshift", table, call("fft.fftshift"), "fd"),
 ]  # fmt: skip
 
+
+
+def loops(m) -> tuple[Any, Any]:
+    """Where the loops and the transforms of a library are; NumPy has none."""
+    if m.__name__ == "tenon":
+        return m, m
+    if m.__name__ == "numpy":
+        raise AttributeError("loops")
+    import jax
+
+    return jax.lax, jax
+
+
+def state(side):  # for a loop whose rounds are the size
+    return lambda n, kind: (numbers(side, kind, side), np.zeros(n, kind))
+
+
+def matrices_of(side):
+    def made(n, kind):
+        return numbers(side, kind, side), numbers(1, kind, side, side) / side, np.zeros(n, kind)
+
+    return made
+
+
+def rounds(step):
+    """scan of a step over as many rounds as the last argument has elements."""
+
+    def build(m):
+        control = loops(m)[0]
+
+        def run(x, *more):
+            def body(state, _):
+                return step(m, state, *more[:-1]), None
+
+            return control.scan(body, x, more[-1])[0]
+
+        return run
+
+    return build
+
+
+def until(m):  # three values and a condition that reduces
+    control = loops(m)[0]
+
+    def run(x, steps):
+        def goes_on(state):
+            return (state[0] < steps.shape[0]) & (m.max(state[1]) < 1e30)
+
+        def body(state):
+            return state[0] + 1, state[1] * 0.5 + 0.25
+
+        return control.while_loop(goes_on, body, (m.zeros((), dtype=m.int32), x))[1]
+
+    return run
+
+
+def counted(m):
+    control = loops(m)[0]
+    return lambda x, steps: control.fori_loop(
+        0, steps.shape[0], lambda i, state: state * 0.5 + m.sum(state), x
+    )
+
+
+def mapped(name, *more, **named):
+    def build(m):
+        one_of, transforms = call(name, *more, **named)(m), loops(m)[1]
+        return transforms.vmap(one_of)
+
+    return build
+
+
+def halved(m):  # another number of rounds for each example
+    control, transforms = loops(m)
+    return transforms.vmap(
+        lambda x: control.while_loop(lambda y: y > 0.01, lambda y: y * 0.5, x)
+    )
+
+
+LOOPS = [
+    Row("scan of sums of 8", state(8), rounds(lambda m, x: x - m.mean(x)), "fd", 100_000),
+    Row("scan of sums of 1000", state(1000), rounds(lambda m, x: x - m.mean(x)), "fd", 10_000),
+    Row("scan of softmax of 16", state(16), rounds(lambda m, x: m.exp(x - m.max(x)) / m.sum(
+        m.exp(x - m.max(x)))), "fd", 10_000),
+    *[Row(f"scan of {s} x {s} products", matrices_of(s), rounds(lambda m, x, w: w @ x), "fd",
+          10_000) for s in (4, 16, 64)],
+    Row("fori_loop of sums of 8", state(8), counted, "fd", 100_000),
+    Row("while_loop of 8", state(8), until, "fd", 100_000),
+    Row("vmap of while_loop", one, halved, "fd", 10_000),
+    Row("vmap of sort", table, mapped("sort"), "fdi"),
+    *[Row(f"vmap of {name} of 8", stack_of(8), mapped(name), "fd", 100_000)
+      for name in ("linalg.inv", "linalg.cholesky", "linalg.det", "linalg.eigh")],
+]  # fmt: skip
+
 ROWS = [
-    *ELEMENTWISE, *REDUCTIONS, *MOVES, *INDEXING, *SORTING, *PRODUCTS, *RANDOM, *FOURIER
+    *ELEMENTWISE, *REDUCTIONS, *MOVES, *INDEXING, *SORTING, *PRODUCTS, *RANDOM, *FOURIER, *LOOPS
 ]  # fmt: skip

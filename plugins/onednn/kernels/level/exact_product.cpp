@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in f64 and in integers; contract in ../exact_product.h. A tile is some rows times a
+// Products of reals and of integers; contract in ../exact_product.h. A tile is some rows times a
 // panel of two registers, whose sums stay in registers over a piece of k. The rows of several
-// panels are packed as well: [rows of a tile] side by side for each k. One column alone is multiplied
-// by each row where both lie.
+// panels are packed as well: [rows of a tile] side by side for each k. One column alone is
+// multiplied by each row where both lie.
 
 #include "level.h"
 #include "simd.h"
@@ -22,7 +22,7 @@ struct Register {
   using V = typename VectorOf<T, kLanes>::Type;
 
   static V fused(V a, V b, V c) {
-    if constexpr (sizeof(T) == 8 && T(0.5) != T(0))
+    if constexpr (T(0.5) != T(0))
       return fma(a, b, c);
     else
       return a * b + c;
@@ -250,6 +250,8 @@ class Block {
 template <class F>
 void with_type(ElementType type, const F& f) {
   switch (type) {
+    case ElementType::kF32:
+      return f(float{});
     case ElementType::kI32:
       return f(uint32_t{});
     case ElementType::kI64:

@@ -169,8 +169,8 @@ void store_bools(const double* from, int64_t n, void* dst) {
     to[i] = static_cast<uint8_t>(are[i]);
 }
 
-// As number_cast (../numbers.h) does: cut towards zero within 64 bits, 0 for NaN, then the low bits.
-// Of each other number 0 is converted, which the conversion is defined for.
+// As number_cast (../numbers.h) does: cut towards zero within 64 bits, 0 for NaN, then the low
+// bits. Of each other number 0 is converted, which the conversion is defined for.
 template <class T, class Wide>
 void store_integers(const double* from, int64_t n, void* dst) {
   constexpr bool kHasSign = Wide(-1) < Wide(0);
