@@ -289,7 +289,6 @@ FOURIER = [
 ]  # fmt: skip
 
 
-
 def loops(m) -> tuple[Any, Any]:
     """Where the loops and the transforms of a library are; NumPy has none."""
     if m.__name__ == "tenon":
@@ -361,9 +360,7 @@ def mapped(name, *more, **named):
 
 def halved(m):  # another number of rounds for each example
     control, transforms = loops(m)
-    return transforms.vmap(
-        lambda x: control.while_loop(lambda y: y > 0.01, lambda y: y * 0.5, x)
-    )
+    return transforms.vmap(lambda x: control.while_loop(lambda y: y > 0.01, lambda y: y * 0.5, x))
 
 
 LOOPS = [
