@@ -151,10 +151,12 @@ Status non_zero_ref(const Call& call) {
         places_where(n, [&](int64_t i) { return load_number(call.data<char>(0), dtype, i) != 0; });
   const auto count = static_cast<int64_t>(found.size());
   TN_TRY(out, call.out(0, TN_I64, {int64_t(shape.size()), count}));
+  if (shape.empty()) return {};
   for (int64_t k = 0; k < count; ++k) {
     int64_t rest = found[static_cast<size_t>(k)];
-    for (size_t d = shape.size(); d-- > 0; rest /= shape[d])
+    for (size_t d = shape.size() - 1; d > 0; rest /= shape[d--])
       data_of<int64_t>(out)[static_cast<int64_t>(d) * count + k] = rest % shape[d];
+    data_of<int64_t>(out)[k] = rest;
   }
   return {};
 }

@@ -19,7 +19,7 @@ def test_a_stack_is_one_copy(axis, dtype):
     x, y = rng.integers(0, 2, (2, 30, 40)).astype(dtype)
     stacked = tn.jit(lambda x, y: tn.stack([x, y], axis=axis))
     np.testing.assert_array_equal(stacked(x, y), np.stack([x, y], axis))
-    if axis < 2:
+    if axis in (0, 1):
         assert kernels_of(stacked) == ["tenon:concat"]
 
 
