@@ -117,18 +117,46 @@ Status non_zero_shape(EditView edit, Node node) {
   Dim rank = x.ranked ? Dim(int64_t(x.rank())) : Dim();
   return set_output(edit, node, 0, TN_I64, {rank, Dim()});
 }
+// The numbers of the elements for which `is_there` holds, without a branch on any of them.
+template <class IsThere>
+std::vector<int64_t> places_where(int64_t n, const IsThere& is_there) {
+  constexpr int64_t kBlock = 4096;  // for which there is room before it is looked at
+  std::vector<int64_t> found;
+  size_t count = 0;
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    found.resize(count + kBlock);
+    for (int64_t i = begin; i < std::min(n, begin + kBlock); ++i) {
+      found[count] = i;
+      count += is_there(i) ? 1 : 0;
+    }
+  }
+  found.resize(count);
+  return found;
+}
 Status non_zero_ref(const Call& call) {
   std::span<const int64_t> shape = call.shape(0);
-  if (!is_supported(call.dtype(0))) return no_kernel(call.dtype(0));
+  const uint32_t dtype = call.dtype(0);
+  if (!is_supported(dtype)) return no_kernel(dtype);
+  const int64_t n = element_count(shape);
   std::vector<int64_t> found;
-  for (int64_t i = 0, n = element_count(shape); i < n; ++i)
-    if (load_number(call.data<char>(0), call.dtype(0), i) != 0) found.push_back(i);
-  auto count = static_cast<int64_t>(found.size());
+  const bool is_typed =
+      dispatch<kAll>(dtype, [&]<class T>() -> Status {
+        using Number = std::conditional_t<kIsFloat<T>, Wide<T>, T>;
+        const T* x = call.data<T>(0);
+        found = places_where(n, [&](int64_t i) { return static_cast<Number>(x[i]) != Number(0); });
+        return {};
+      }).ok();
+  if (!is_typed)
+    found =
+        places_where(n, [&](int64_t i) { return load_number(call.data<char>(0), dtype, i) != 0; });
+  const auto count = static_cast<int64_t>(found.size());
   TN_TRY(out, call.out(0, TN_I64, {int64_t(shape.size()), count}));
+  if (shape.empty()) return {};
   for (int64_t k = 0; k < count; ++k) {
-    Odometer at(shape, found[static_cast<size_t>(k)]);
-    for (size_t d = 0; d < shape.size(); ++d)
-      data_of<int64_t>(out)[static_cast<int64_t>(d) * count + k] = at[d];
+    int64_t rest = found[static_cast<size_t>(k)];
+    for (size_t d = shape.size() - 1; d > 0; rest /= shape[d--])
+      data_of<int64_t>(out)[static_cast<int64_t>(d) * count + k] = rest % shape[d];
+    data_of<int64_t>(out)[k] = rest;
   }
   return {};
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ArgMax, ArgMin, Hardmax: where the largest or smallest number of an axis is.
 
+#include <functional>
+
 #include "dense.hpp"
 #include "row_select.hpp"
 
@@ -16,17 +18,18 @@ struct Search {
 // Of numbers, without a branch: which one is best is not to be guessed. `is_better` than the best.
 template <class T, class F>
 int64_t best_of(const T* row, const AxisSplit& split, bool* has_nan, const F& is_better) {
-  T best = row[0];
+  auto best = comparable(row[0]);
   int64_t at = 0;
-  bool is_nan = best != best;
+  bool found_nan = is_nan(row[0]);
   for (int64_t i = 1; i < split.k; ++i) {
-    const T next = row[i * split.inner];
-    is_nan |= next != next;
+    const T given = row[i * split.inner];
+    const auto next = comparable(given);
+    found_nan |= is_nan(given);
     const bool replaces = is_better(next, best);
     best = replaces ? next : best;
     at = replaces ? i : at;
   }
-  *has_nan = is_nan;
+  *has_nan = found_nan;
   return at;
 }
 
@@ -34,8 +37,7 @@ template <class T>
 int64_t nan_of(const T* row, const Search& search) {
   int64_t found = -1;
   for (int64_t i = 0; i < search.split.k; ++i) {
-    const T number = row[i * search.split.inner];
-    if (number != number && (found < 0 || search.takes_last)) found = i;
+    if (is_nan(row[i * search.split.inner]) && (found < 0 || search.takes_last)) found = i;
   }
   return found;
 }
@@ -47,10 +49,10 @@ int64_t find(const Search& search, const T* row) {
   auto best = [&](const auto& is_better) {
     return best_of(row, search.split, &has_nan, is_better);
   };
-  const int64_t at = search.wants_least  ? search.takes_last ? best([](T a, T b) { return a <= b; })
-                                                             : best([](T a, T b) { return a < b; })
-                      : search.takes_last ? best([](T a, T b) { return a >= b; })
-                                         : best([](T a, T b) { return a > b; });
+  const int64_t at = search.wants_least
+                         ? search.takes_last ? best(std::less_equal<>()) : best(std::less<>())
+                     : search.takes_last ? best(std::greater_equal<>())
+                                         : best(std::greater<>());
   return has_nan ? nan_of(row, search) : at;
 }
 

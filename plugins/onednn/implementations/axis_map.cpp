@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace tenon::onednn {
 namespace {
@@ -18,6 +20,7 @@ struct Shapes {
 
   // Of all axes but the innermost.
   int64_t outer_entries() const { return std::accumulate(to.begin(), to.end() - 1, int64_t{0}); }
+  int64_t entries() const { return outer_entries() + to.back(); }
 };
 
 // Neighbours of the innermost axis whose source coordinates are equally far apart. start < 0: they
@@ -45,6 +48,21 @@ int64_t find_runs(const int64_t* table, int64_t n, Run* runs) {
 }
 
 template <class T>
+void copy_backwards(const T* from, int64_t n, T* out) {
+  int64_t k = 0;
+  if constexpr (sizeof(T) == 1) {  // words whose bytes change places
+    for (; k + 8 <= n; k += 8) {
+      uint64_t word;
+      std::memcpy(&word, from - k - 7, 8);
+      word = __builtin_bswap64(word);
+      std::memcpy(out + k, &word, 8);
+    }
+  }
+  for (; k < n; ++k)
+    out[k] = from[-k];
+}
+
+template <class T>
 void copy_run(const T* from, int64_t step, int64_t n, T* out) {
   constexpr int64_t kShortRun = 16;  // elements that a call of memcpy is not worth
   if (step == 1 && n > kShortRun) {
@@ -52,8 +70,7 @@ void copy_run(const T* from, int64_t step, int64_t n, T* out) {
   } else if (step == 0) {
     std::fill_n(out, n, *from);
   } else if (step == -1) {
-    for (int64_t k = 0; k < n; ++k)
-      out[k] = from[-k];
+    copy_backwards(from, n, out);
   } else {
     for (int64_t k = 0; k < n; ++k)
       out[k] = from[k * step];
@@ -98,28 +115,51 @@ void copy_rows(const Shapes& s,
   }
 }
 
-// tables: the entries, then room for the runs.
+// entries: of all axes but the innermost, whose runs these are.
 void run(const Shapes& s,
          const kernels::Context& context,
-         int64_t* tables,
+         const int64_t* entries,
+         std::span<const Run> runs,
          const void* filler,
          void* const* src_dst) {
   int64_t rows = 1;
   for (size_t axis = 0; axis + 1 < s.to.size(); ++axis)
     rows *= s.to[axis];
-  const int64_t* last = tables + s.outer_entries();
-  Run* runs = reinterpret_cast<Run*>(tables + s.outer_entries() + s.to.back());
-  const auto n_runs = static_cast<size_t>(find_runs(last, s.to.back(), runs));
   kernels::visit_width(s.element_bytes, [&]<class T>() {
     T fills = {};
     if (filler != nullptr) std::memcpy(&fills, filler, sizeof fills);
-    kernels::parallel_for(context.parallel, rows,
-                          kernels::grain_rows(s.to.back() * s.element_bytes),
-                          [&](int64_t lo, int64_t hi) {
-                            copy_rows<T>(s, tables, {runs, n_runs}, src_dst[0], fills, {lo, hi},
-                                         static_cast<T*>(src_dst[1]));
-                          });
+    kernels::parallel_for(
+        context.parallel, rows, kernels::grain_rows(s.to.back() * s.element_bytes),
+        [&](int64_t lo, int64_t hi) {
+          copy_rows<T>(s, entries, runs, src_dst[0], fills, {lo, hi}, static_cast<T*>(src_dst[1]));
+        });
   });
+}
+
+struct Known {
+  std::vector<int64_t> entries;
+  std::vector<Run> runs;
+};
+
+// What constant parameters say, found once; null: a run has to read them, or they are wrong.
+std::shared_ptr<const Known> known_tables(
+    const Graph& graph, const Node& node, const Shapes& s, int filler, const FillTables& fill) {
+  std::vector<void*> parameters(node.inputs.size());
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    if (static_cast<int>(i) == filler || node.inputs[i] == kNone) continue;
+    parameters[i] = const_cast<void*>(graph.values[node.inputs[i]].data);  // only read
+    if (parameters[i] == nullptr) return nullptr;
+  }
+  auto known = std::make_shared<Known>();
+  known->entries.resize(static_cast<size_t>(s.entries()));
+  if (fill({s.from, s.to, parameters.data(), known->entries.data()}) != nullptr) return nullptr;
+  known->runs.resize(static_cast<size_t>(s.to.back()));
+  const int64_t* last = known->entries.data() + s.outer_entries();
+  known->runs.resize(static_cast<size_t>(find_runs(last, s.to.back(), known->runs.data())));
+  known->runs.shrink_to_fit();
+  known->entries.resize(static_cast<size_t>(s.outer_entries()));
+  known->entries.shrink_to_fit();
+  return known;
 }
 
 }  // namespace
@@ -132,9 +172,17 @@ void lower_axis_map(
   const Value& dst = graph.values[node.outputs[0]];
   Shapes s{src.dims, row_major_strides(src.dims), dst.dims, kernels::element_bytes(src.type)};
   if (s.to.empty()) s = {{1}, {1}, {1}, s.element_bytes};
-  const int64_t entries = s.outer_entries() + s.to.back();
-  const int64_t bytes = entries * 8 + s.to.back() * static_cast<int64_t>(sizeof(Run));
   size_t n_in = node.inputs.size();
+  if (const auto known = known_tables(graph, node, s, filler, fill))
+    return lower_dense(lowering, index, kernel,
+                       [s, known, filler, n_in](const kernels::Context& context,
+                                                void* const* pointers) -> const char* {
+                         void* const src_dst[] = {pointers[0], pointers[n_in]};
+                         run(s, context, known->entries.data(), known->runs,
+                             filler == kNone ? nullptr : pointers[filler], src_dst);
+                         return nullptr;
+                       });
+  const int64_t bytes = s.entries() * 8 + s.to.back() * static_cast<int64_t>(sizeof(Run));
   lower_dense(
       lowering, index, kernel,
       [s, fill = std::move(fill), filler, n_in](const kernels::Context& context,
@@ -142,7 +190,11 @@ void lower_axis_map(
         int64_t* tables = static_cast<int64_t*>(pointers[n_in + 1]);
         if (const char* why = fill({s.from, s.to, pointers, tables})) return why;
         void* const src_dst[] = {pointers[0], pointers[n_in]};
-        run(s, context, tables, filler == kNone ? nullptr : pointers[filler], src_dst);
+        Run* runs = reinterpret_cast<Run*>(tables + s.entries());
+        const auto n_runs =
+            static_cast<size_t>(find_runs(tables + s.outer_entries(), s.to.back(), runs));
+        run(s, context, tables, {runs, n_runs}, filler == kNone ? nullptr : pointers[filler],
+            src_dst);
         return nullptr;
       },
       bytes);

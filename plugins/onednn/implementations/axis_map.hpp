@@ -2,7 +2,8 @@
 #pragma once
 // Operators whose result element [i, j, ..] is the source's [f(i), g(j), ..], or a filler where a
 // map says so: Pad in all modes, Slice with any steps, Tile, nearest Resize. Each axis has a table
-// of source offsets, written when the step runs, so parameters need not be constants.
+// of source offsets, written when the step is made if all parameters are constants, else each time
+// it runs.
 
 #include <span>
 

@@ -31,9 +31,11 @@ struct Arithmetic {
 };
 Arithmetic arithmetic_of(const Graph& graph, const Node& node) {
   if (!is_cast(node)) return {node.domain, node.bits};
-  const bool has_reals = kernels::is_real(graph.values[node.inputs[0]].type) ||
-                         kernels::is_real(graph.values[node.outputs[0]].type);
-  return {has_reals ? TN_EXPR_DOMAIN_FLOAT : TN_EXPR_DOMAIN_INT, 64};
+  const ElementType from = graph.values[node.inputs[0]].type;
+  const ElementType to = graph.values[node.outputs[0]].type;
+  if (kernels::is_real(from) || kernels::is_real(to)) return {TN_EXPR_DOMAIN_FLOAT, 64};
+  const bool are_words = kernels::element_bytes(from) <= 4 && kernels::element_bytes(to) <= 4;
+  return {TN_EXPR_DOMAIN_INT, are_words ? 32U : 64U};
 }
 
 // The node's program over its inputs in order; a cast passes its first input on.

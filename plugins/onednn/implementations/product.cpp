@@ -25,6 +25,7 @@ constexpr Implementation<ProductSite> kProduct[] = {
     {"bf16x6", offer_bf16x6_product, kRival},
     {"f32 gemm", offer_float_product, kRival},
     {"small", offer_small_product},
+    {"column", offer_column_product},
     {"onednn", offer_onednn_product, kRival},
 };
 

@@ -43,6 +43,7 @@ Offer offer_bf16x6_product(const ProductSite& site);
 // In 8 bits by kernels/int8_product.h, where oneDNN's sums would saturate.
 Offer offer_int8_product(const ProductSite& site);
 // By plain loops: no more products than a primitive takes time to begin.
+Offer offer_column_product(const ProductSite& site);
 Offer offer_small_product(const ProductSite& site);
 // By oneDNN, in the first of its forms that it has a kernel for.
 Offer offer_onednn_product(const ProductSite& site);

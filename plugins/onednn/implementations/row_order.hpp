@@ -25,13 +25,35 @@ struct KeyOf {
 template <class T>
 using Key = typename KeyOf<T>::type;
 
+// By its bits, as no instruction compares halves.
+template <class T>
+bool is_nan(T x) {
+  if constexpr (std::is_same_v<T, kernels::Half> || std::is_same_v<T, kernels::Bf16>) {
+    constexpr int kInfinity = std::is_same_v<T, kernels::Half> ? 0x7c00 : 0x7f80;
+    return (std::bit_cast<uint16_t>(x) & 0x7fff) > kInfinity;
+  } else {
+    return x != x;
+  }
+}
+
+// A number of which <, > and == say what they say of x: of a half its magnitude with its sign.
+template <class T>
+auto comparable(T x) {
+  if constexpr (std::is_same_v<T, kernels::Half> || std::is_same_v<T, kernels::Bf16>) {
+    const int bits = std::bit_cast<uint16_t>(x), magnitude = bits & 0x7fff;
+    return bits == magnitude ? magnitude : -magnitude;
+  } else {
+    return x;
+  }
+}
+
 // Keys are ordered as the numbers are: NaN above all others, -0 where 0 is.
 template <class T>
 Key<T> key_of(T x, bool descending) {
   constexpr Key<T> kTop = static_cast<Key<T>>(Key<T>{1} << (8 * sizeof(T) - 1));
   auto key = std::bit_cast<Key<T>>(x);
   if constexpr (kernels::kIsReal<T>) {
-    if (x != x) {
+    if (is_nan(x)) {
       key = static_cast<Key<T>>(~Key<T>{0});
     } else if (static_cast<Key<T>>(key << 1) == 0) {
       key = kTop;

@@ -39,7 +39,8 @@ View dense_copy(Lowering& lowering,
 }
 
 // Strides of `dims` over the same elements in row-major order, when such strides exist: each group
-// of axes that is split or merged must be walked with one step. (The rule of NumPy's reshape.)
+// of axes that is split or merged must be walked with one step. (The rule of NumPy's reshape.) An
+// axis of extent 1 lies around those behind it: a Concat along it then puts whole tensors in a row.
 bool reshape_strides(const View& view, const Dims& dims, Dims* strides) {
   strides->assign(dims.size(), 1);
   Dims from_dims;
@@ -77,6 +78,8 @@ bool reshape_strides(const View& view, const Dims& dims, Dims* strides) {
     i = i_end;
     j = j_end;
   }
+  for (size_t k = dims.size(); k-- > 0;)
+    if (dims[k] == 1 && k + 1 < dims.size()) (*strides)[k] = (*strides)[k + 1] * dims[k + 1];
   return true;
 }
 

@@ -20,9 +20,9 @@ int64_t blocks_of(int64_t n, int64_t block) {
   return (n + block - 1) / block;
 }
 
-// Each block of rows would pack the right operand again.
+// Each block of rows would pack the right operand again; a column is not packed.
 bool packs_right(const ExactProductArgs& args) {
-  return args.m > kExactRows && args.m * args.n * args.k >= kManyProducts;
+  return args.n > 1 && args.m > kExactRows && args.m * args.n * args.k >= kManyProducts;
 }
 
 template <class Pointer>

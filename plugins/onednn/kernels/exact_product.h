@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Products of matrices in f64, and of integers of 32 and 64 bits, which wrap.
+// Products of matrices in f64 and f32, and of integers of 32 and 64 bits, which wrap.
 //
-//   dst[m, n] = sum_k a[m, k] * b[k, n]      k in order; f64 fused where the CPU has it
+//   dst[m, n] = sum_k a[m, k] * b[k, n]      reals fused where the CPU has it
 //
-// Bound in f64, against exact arithmetic, eps = 2^-53: k eps sum_k |a| |b|. The bits of an element
-// depend neither on the others nor on the number of threads.
+// k is in order; for one column of contiguous rows, in order in each of several lanes. Bound of
+// reals, against exact arithmetic, eps = 2^-53 in f64 and 2^-24 in f32: k eps sum_k |a| |b|. The
+// bits of an element depend neither on the others nor on the number of threads.
 
 #include <span>
 
@@ -21,7 +22,7 @@ constexpr bool is_exact_product_type(ElementType type) {
 
 // Matrices of one size; dst is dense, and overlaps neither operand.
 struct ExactProductArgs {
-  ElementType type = ElementType::kF64;  // is_exact_product_type()
+  ElementType type = ElementType::kF64;  // is_exact_product_type(), or kF32
   const void* a = nullptr;
   int64_t a_row = 0, a_k = 0;  // strides, in elements
   const void* b = nullptr;

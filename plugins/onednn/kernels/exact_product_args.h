@@ -11,7 +11,7 @@ namespace tenon::onednn::kernels {
 // The right operand in panels of two registers: [ceil(columns / panel)][depth][panel], with zeros
 // where columns are missing.
 struct ExactPack {
-  ElementType type = ElementType::kF64;  // or kI32, kI64: unsigned ones have the same bits
+  ElementType type = ElementType::kF64;  // or kF32, kI32, kI64: unsigned ones have the same bits
   const void* b = nullptr;
   int64_t b_k = 0, b_column = 0;  // strides, in elements
   int64_t depth = 0, columns = 0;

@@ -56,3 +56,18 @@ def test_a_sum_is_the_same_with_any_number_of_threads():
     one, two = (tn.jit(tn.sum, threads=n)(x) for n in (1, 2))
     assert one == two
     np.testing.assert_allclose(one, x.sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "int64", "uint8"])
+def test_the_place_of_an_extreme_is_numpys(dtype):
+    for n in (1, 7, 300, 1000):
+        x = (numbers((3, n), dtype) // 20).astype(dtype)  # with equal ones, and -0 beside 0
+        for name in ("argmax", "argmin"):
+            find, numpys = getattr(tn, name), getattr(np, name)
+            for axis in (None, 0, 1):
+                got = tn.jit(lambda x, a=axis, find=find: find(x, axis=a))(x)
+                np.testing.assert_array_equal(got, numpys(x, axis), f"{name} {n} {axis}")
+            if np.dtype(dtype).kind == "f":
+                x[1, n // 2] = x[1, n - 1] = np.nan
+                np.testing.assert_array_equal(tn.jit(find)(x), numpys(x), f"{name} {n}")
+                x[1] = 1

@@ -301,3 +301,25 @@ def test_limits_are_numpys():
     assert tn.finfo(np.zeros(2, "f")).eps == np.finfo("float32").eps
     assert float(tn.finfo(tn.bfloat16).eps) == 2.0**-7
     assert tn.iinfo(tn.int8).min == -128
+
+
+WIDTHS = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split()
+
+
+@pytest.mark.parametrize("source", WIDTHS)
+def test_elements_of_another_type_are_numpys(source):
+    x = np.random.default_rng(1).integers(0, 100, 700).astype(source)
+    negative = x if x.dtype.kind in "bu" else -x
+    for target in WIDTHS:
+        wide = negative if np.dtype(target).kind in "if" else x
+        for given in (x, wide, wide[::3].copy()):
+            got = tn.jit(lambda x, t=target: tn.astype(x, t))(given)
+            assert got.dtype == target
+            np.testing.assert_array_equal(got, given.astype(target), f"{source} {target}")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_what_is_finite_is_numpys(dtype):
+    x = np.array([0, -0.0, 1, -65504, np.inf, -np.inf, np.nan] * 50, dtype)
+    np.testing.assert_array_equal(tn.jit(tn.isfinite)(x), np.isfinite(x))
+    np.testing.assert_array_equal(tn.jit(tn.isinf)(x), np.isinf(x))

@@ -3,6 +3,7 @@
 
 #include "implementations/row_select.hpp"
 
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -84,6 +85,29 @@ TEST(RowSelect, FindsTheFirstOfEveryType) {
   expect_all<int32_t>();
   expect_all<uint16_t>();
   expect_all<uint8_t>();
+}
+
+// Every half beside some others.
+template <class T>
+void expect_halves_as_floats() {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const T a = std::bit_cast<T>(static_cast<uint16_t>(bits));
+    const float x = static_cast<float>(a);
+    ASSERT_EQ(is_nan(a), x != x) << bits;
+    for (uint32_t other = 0; other < 65536; other += 1023) {
+      const T b = std::bit_cast<T>(static_cast<uint16_t>(other));
+      const float y = static_cast<float>(b);
+      if (x != x || y != y) continue;
+      ASSERT_EQ(comparable(a) < comparable(b), x < y) << x << " " << y;
+      ASSERT_EQ(comparable(a) == comparable(b), x == y) << x << " " << y;
+      ASSERT_EQ(key_of(a, false) < key_of(b, false), x < y) << x << " " << y;
+    }
+  }
+}
+
+TEST(RowSelect, OrdersHalvesAsFloats) {
+  expect_halves_as_floats<kernels::Half>();
+  expect_halves_as_floats<kernels::Bf16>();
 }
 
 }  // namespace

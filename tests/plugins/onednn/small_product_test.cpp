@@ -31,7 +31,7 @@ Floats random_matrix(int64_t count, uint32_t seed) {
 // a @ b, of which each may be given as its transpose.
 struct Made {
   Floats got;
-  bool is_small = false;
+  bool is_small = false, is_column = false;
 };
 Made product(const Shape& s, const Floats& a, const Floats& b, bool turns_a, bool turns_b) {
   GraphBuilder builder(1);
@@ -48,8 +48,10 @@ Made product(const Shape& s, const Floats& a, const Floats& b, bool turns_a, boo
   WeightStore store;
   Executable exe(graph, {.threads = 1}, store);
   Made made;
-  for (const Step& step : exe.plan().steps)
+  for (const Step& step : exe.plan().steps) {
     made.is_small |= step.kernel == "tenon:small_product";
+    made.is_column |= step.kernel == "tenon:column_product";
+  }
   made.got.assign(static_cast<size_t>(s.m * s.n), -99.0F);
   const std::vector<const void*> in = {a.data(), b.data()};
   const std::vector<void*> out = {made.got.data()};
@@ -88,9 +90,27 @@ TEST(SmallProduct, AgreesWithF64InEachOrderOfAxes) {
 }
 
 TEST(SmallProduct, LeavesOthersToAPrimitive) {
-  for (const Shape& s : {Shape{8, 8, 17}, {2, 2, 65}, {1, 1025, 1}}) {
+  for (const Shape& s : {Shape{8, 8, 17}, {2, 2, 65}, {1, 65, 65}, {1, (1 << 20) + 1, 1}}) {
     const Floats a = random_matrix(s.m * s.k, 3), b = random_matrix(s.k * s.n, 4);
-    EXPECT_FALSE(product(s, a, b, false, false).is_small) << s.m << " x " << s.k << " x " << s.n;
+    const Made made = product(s, a, b, false, false);
+    EXPECT_FALSE(made.is_small || made.is_column) << s.m << " x " << s.k << " x " << s.n;
+  }
+}
+
+TEST(ColumnProduct, AgreesWithF64WhereSumsRunAlongBothOperands) {
+  for (const Shape& s :
+       {Shape{1, 1025, 1}, {1, 10000, 1}, {64, 64, 1}, {1, 64, 64}, {300, 37, 1}, {1, 131, 200}}) {
+    const Floats a = random_matrix(s.m * s.k, 5), b = random_matrix(s.k * s.n, 6);
+    const bool turns_b = s.n > 1;
+    const Made made = product(s, a, b, false, turns_b);
+    EXPECT_TRUE(made.is_column) << s.m << " x " << s.k << " x " << s.n;
+    for (int64_t i = 0; i < s.m * s.n; ++i) {
+      double want = 0;
+      for (int64_t k = 0; k < s.k; ++k)
+        want += double{a[static_cast<size_t>(s.n > 1 ? k : i * s.k + k)]} *
+                double{b[static_cast<size_t>(s.n > 1 ? i * s.k + k : k)]};
+      ASSERT_NEAR(made.got[static_cast<size_t>(i)], want, 1e-6 * static_cast<double>(s.k));
+    }
   }
 }
 

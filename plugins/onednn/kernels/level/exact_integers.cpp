@@ -180,7 +180,7 @@ IntegerOps<Stored> all_ops() {
   add_type<int16_t>(ops, ElementType::kS16);
   add_type<uint32_t>(ops, ElementType::kU32);
   add_type<int32_t>(ops, ElementType::kI32);
-  add_type<bool>(ops, ElementType::kBool);
+  ops.load[static_cast<int>(ElementType::kBool)] = load_tile<uint8_t, Stored>;
   ops.store[static_cast<int>(ElementType::kBool)] = store_truths<Stored>;
   if constexpr (sizeof(Stored) == 8) {
     add_type<uint64_t>(ops, ElementType::kU64);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in f64 and in integers; contract in ../exact_product.h. A tile is some rows times a
+// Products of reals and of integers; contract in ../exact_product.h. A tile is some rows times a
 // panel of two registers, whose sums stay in registers over a piece of k. The rows of several
-// panels are packed as well: [rows of a tile] side by side for each k.
+// panels are packed as well: [rows of a tile] side by side for each k. One column alone is
+// multiplied by each row where both lie.
 
 #include "level.h"
 #include "simd.h"
@@ -21,12 +22,38 @@ struct Register {
   using V = typename VectorOf<T, kLanes>::Type;
 
   static V fused(V a, V b, V c) {
-    if constexpr (sizeof(T) == 8 && T(0.5) != T(0))
+    if constexpr (T(0.5) != T(0))
       return fma(a, b, c);
     else
       return a * b + c;
   }
 };
+
+// Sums of numbers side by side: one for each lane of four registers, then over these in order.
+template <class T>
+T dot(const T* a, const T* b, int64_t n) {
+  using R = Register<T>;
+  using V = typename R::V;
+  constexpr int kSums = 4;
+  constexpr int64_t kStep = kSums * R::kLanes;
+  V sums[kSums] = {};
+  int64_t i = 0;
+  for (; i + kStep <= n; i += kStep)
+#pragma GCC unroll 4
+    for (int s = 0; s < kSums; ++s) {
+      const int64_t at = i + s * R::kLanes;
+      sums[s] = R::fused(load_vector<V>(a + at), load_vector<V>(b + at), sums[s]);
+    }
+  for (; i + R::kLanes <= n; i += R::kLanes)
+    sums[0] = R::fused(load_vector<V>(a + i), load_vector<V>(b + i), sums[0]);
+  const V all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  T total = 0;
+  for (int lane = 0; lane < R::kLanes; ++lane)
+    total += all[lane];
+  for (; i < n; ++i)
+    total += a[i] * b[i];
+  return total;
+}
 
 template <class T>
 void pack_panel(
@@ -145,6 +172,7 @@ class Block {
         packed_rows_(own_panel_ + kExactDepth * kColumns) {}
 
   void multiply() const {
+    if (is_column()) return multiply_column();
     int64_t k = 0;
     do {  // once where nothing is to be summed
       const int64_t rest = block_.right.depth - k;
@@ -162,6 +190,18 @@ class Block {
 
  private:
   static constexpr int64_t kColumns = Register<T>::kColumns;
+
+  bool is_column() const {
+    const ExactPack& right = block_.right;
+    return right.columns == 1 && right.b_k == 1 && block_.a_k == 1 && right.panels == nullptr;
+  }
+  void multiply_column() const {
+    const T* const column = static_cast<const T*>(block_.right.b);
+    for (int64_t row = 0; row < block_.rows; ++row)
+      static_cast<T*>(block_.dst)[row * block_.dst_row] =
+          dot(left(row, 0), column, block_.right.depth);
+  }
+
   static constexpr int64_t kLeastPanels = 4;  // that pay for packed rows
 
   const T* left(int64_t row, int64_t k) const {
@@ -210,6 +250,8 @@ class Block {
 template <class F>
 void with_type(ElementType type, const F& f) {
   switch (type) {
+    case ElementType::kF32:
+      return f(float{});
     case ElementType::kI32:
       return f(uint32_t{});
     case ElementType::kI64:

@@ -222,6 +222,53 @@ TEST_P(Exact, StoresHalvesWithOneRounding) {
         << x[i];
 }
 
+// The bits that number_cast makes, of a tile that 32 bits hold and of one that they do not.
+template <class T>
+void expect_casts(const Context& context, ElementType type, double scale) {
+  std::vector<double> x = {0.0, -0.0, 0.9, -0.9, 1.5, -254.99, 255.99, 32768, -32769, 0x1p30};
+  for (const double edge : {0x1p31, 0x1p32, 0x1p63, 0x1p64, 1e300, HUGE_VAL})
+    for (const double one : {edge, -edge, std::nextafter(edge, 0), -std::nextafter(edge, 0)})
+      x.push_back(scale == 1 ? one : 7);
+  x.push_back(scale == 1 ? NAN : 5);
+  x.resize(301, -3.75);
+  const tn_expr_node nodes[] = {input(0)};
+  const int64_t dims[] = {static_cast<int64_t>(x.size())};
+  const ExactEdge edges[] = {{ElementType::kF64, {1}}};
+  std::vector<T> got(x.size());
+  run<double>(context, nodes, dims, edges, {x.data()}, type, got.data());
+  for (size_t i = 0; i < x.size(); ++i)
+    ASSERT_EQ(got[i], number_cast<T>(x[i])) << x[i];
+}
+
+TEST_P(Exact, StoresDoublesAsIntegers) {
+  for (const double scale : {0.0, 1.0}) {
+    expect_casts<uint8_t>(context_, ElementType::kU8, scale);
+    expect_casts<int8_t>(context_, ElementType::kS8, scale);
+    expect_casts<uint16_t>(context_, ElementType::kU16, scale);
+    expect_casts<int16_t>(context_, ElementType::kS16, scale);
+    expect_casts<uint32_t>(context_, ElementType::kU32, scale);
+    expect_casts<int32_t>(context_, ElementType::kI32, scale);
+    expect_casts<uint64_t>(context_, ElementType::kU64, scale);
+    expect_casts<int64_t>(context_, ElementType::kI64, scale);
+  }
+}
+
+// NaN is not 0.
+TEST_P(Exact, JoinsTruthsOfDoubles) {
+  const std::vector<double> x = {0.0, -0.0, 2, NAN, -HUGE_VAL}, y = {0.0, 1, NAN};
+  const int64_t dims[] = {5, 3};
+  const ExactEdge edges[] = {{ElementType::kF64, {1, 0}}, {ElementType::kF64, {0, 1}}};
+  for (const uint32_t code : {uint32_t{TN_EXPR_AND}, uint32_t{TN_EXPR_OR}}) {
+    const tn_expr_node nodes[] = {input(0), input(1), op(code, 0, 1)};
+    std::vector<double> got(15);
+    run<double>(context_, nodes, dims, edges, {x.data(), y.data()}, ElementType::kF64, got.data());
+    for (size_t i = 0; i < got.size(); ++i) {
+      const bool a = x[i / 3] != 0, b = y[i % 3] != 0;
+      EXPECT_EQ(got[i], (code == TN_EXPR_AND ? a && b : a || b) ? 1 : 0) << x[i / 3] << y[i % 3];
+    }
+  }
+}
+
 TEST_P(Exact, ReadsHalvesWithAStride) {
   std::vector<Half> x(1500);
   for (size_t i = 0; i < x.size(); ++i)
