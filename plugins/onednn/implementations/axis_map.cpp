@@ -130,7 +130,9 @@ void lower_axis_map(
   const Node& node = graph.nodes[index];
   const Value& src = graph.values[node.inputs[0]];
   const Value& dst = graph.values[node.outputs[0]];
-  Shapes s{src.dims, row_major_strides(src.dims), dst.dims, kernels::element_bytes(src.type)};
+  const bool only_moves = filler == kNoFiller;
+  const ElementType type = only_moves ? moved_type(lowering, node.inputs[0]) : src.type;
+  Shapes s{src.dims, row_major_strides(src.dims), dst.dims, kernels::element_bytes(type)};
   if (s.to.empty()) s = {{1}, {1}, {1}, s.element_bytes};
   const int64_t entries = s.outer_entries() + s.to.back();
   const int64_t bytes = entries * 8 + s.to.back() * static_cast<int64_t>(sizeof(Run));
@@ -142,10 +144,10 @@ void lower_axis_map(
         int64_t* tables = static_cast<int64_t*>(pointers[n_in + 1]);
         if (const char* why = fill({s.from, s.to, pointers, tables})) return why;
         void* const src_dst[] = {pointers[0], pointers[n_in]};
-        run(s, context, tables, filler == kNone ? nullptr : pointers[filler], src_dst);
+        run(s, context, tables, filler < 0 ? nullptr : pointers[filler], src_dst);
         return nullptr;
       },
-      bytes);
+      bytes, only_moves ? FirstOutput::kAsStored : FirstOutput::kApart);
 }
 
 }  // namespace tenon::onednn
