@@ -73,7 +73,7 @@ char* dst_at(const StridedCopy& copy, int64_t offset) {
   return static_cast<char*>(copy.dst) + offset * copy.element_bytes;
 }
 
-// With a known stride the compiler packs vectors: 0.4 of the time of bytes and words.
+// With a known stride the compiler packs vectors.
 template <class T, int64_t stride>
 void pick_elements(const char* src, char* dst, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
