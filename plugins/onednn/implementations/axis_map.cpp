@@ -170,18 +170,22 @@ void lower_axis_map(
   const Node& node = graph.nodes[index];
   const Value& src = graph.values[node.inputs[0]];
   const Value& dst = graph.values[node.outputs[0]];
-  Shapes s{src.dims, row_major_strides(src.dims), dst.dims, kernels::element_bytes(src.type)};
+  const bool only_moves = filler == kNoFiller;
+  const ElementType type = only_moves ? moved_type(lowering, node.inputs[0]) : src.type;
+  Shapes s{src.dims, row_major_strides(src.dims), dst.dims, kernels::element_bytes(type)};
   if (s.to.empty()) s = {{1}, {1}, {1}, s.element_bytes};
   size_t n_in = node.inputs.size();
   if (const auto known = known_tables(graph, node, s, filler, fill))
-    return lower_dense(lowering, index, kernel,
-                       [s, known, filler, n_in](const kernels::Context& context,
-                                                void* const* pointers) -> const char* {
-                         void* const src_dst[] = {pointers[0], pointers[n_in]};
-                         run(s, context, known->entries.data(), known->runs,
-                             filler == kNone ? nullptr : pointers[filler], src_dst);
-                         return nullptr;
-                       });
+    return lower_dense(
+        lowering, index, kernel,
+        [s, known, filler, n_in](const kernels::Context& context,
+                                 void* const* pointers) -> const char* {
+          void* const src_dst[] = {pointers[0], pointers[n_in]};
+          run(s, context, known->entries.data(), known->runs,
+              filler < 0 ? nullptr : pointers[filler], src_dst);
+          return nullptr;
+        },
+        0, only_moves ? FirstOutput::kAsStored : FirstOutput::kApart);
   const int64_t bytes = s.entries() * 8 + s.to.back() * static_cast<int64_t>(sizeof(Run));
   lower_dense(
       lowering, index, kernel,
@@ -193,11 +197,10 @@ void lower_axis_map(
         Run* runs = reinterpret_cast<Run*>(tables + s.entries());
         const auto n_runs =
             static_cast<size_t>(find_runs(tables + s.outer_entries(), s.to.back(), runs));
-        run(s, context, tables, {runs, n_runs}, filler == kNone ? nullptr : pointers[filler],
-            src_dst);
+        run(s, context, tables, {runs, n_runs}, filler < 0 ? nullptr : pointers[filler], src_dst);
         return nullptr;
       },
-      bytes);
+      bytes, only_moves ? FirstOutput::kAsStored : FirstOutput::kApart);
 }
 
 }  // namespace tenon::onednn

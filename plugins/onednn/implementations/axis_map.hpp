@@ -20,7 +20,9 @@ struct AxisTables {
 // Fills the tables from the node's inputs; nullptr, or what is wrong with them.
 using FillTables = std::function<const char*(const AxisTables&)>;
 
-// filler: the input that holds it, or kNone for zero.
+// No map says that there is a filler.
+constexpr int kNoFiller = kNone - 1;
+// filler: the input that holds it, kNone for zero, or kNoFiller.
 void lower_axis_map(Lowering& lowering, int node, const char* kernel, int filler, FillTables fill);
 
 }  // namespace tenon::onednn

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "product.hpp"
+
 namespace tenon::onednn {
 
 namespace {
@@ -19,6 +21,11 @@ bool may_replace_first(const Lowering& lowering, int index, const std::vector<Vi
   for (size_t i = 1; i < inputs.size(); ++i)
     others.push_back(place_of(inputs[i]));
   return lowering.may_overwrite(inputs[0], like, index, others);
+}
+
+bool moves_bytes(const Lowering& lowering, int value) {
+  const View& view = lowering.view(value);
+  return holds_quantized(view) && view.channels == nullptr;
 }
 
 }  // namespace
@@ -38,7 +45,12 @@ void lower_dense(Lowering& lowering,
       step.places.push_back({});
       continue;
     }
-    View view = lowering.read_row_major(input, graph.values[input].type);
+    const bool is_moved =
+        first_output == FirstOutput::kAsStored && inputs.empty() && moves_bytes(lowering, input);
+    const View view = is_moved
+                          ? lowering.read_stored(input, row_major_strides(graph.values[input].dims),
+                                                 lowering.view(input).type)
+                          : lowering.read_row_major(input, graph.values[input].type);
     step.bytes += static_cast<double>(view.bytes());
     step.places.push_back(place_of(view));
     inputs.push_back(view);
@@ -53,14 +65,22 @@ void lower_dense(Lowering& lowering,
     }
     const Value& value = graph.values[output];
     const bool is_there = replaces && output == node.outputs[0];
-    View made =
-        is_there ? inputs[0] : lowering.make(output, value.type, row_major_strides(value.dims));
+    const bool is_moved = first_output == FirstOutput::kAsStored && inputs[0].is_quantized();
+    View made = is_there ? inputs[0]
+                         : lowering.make(output, is_moved ? inputs[0].type : value.type,
+                                         row_major_strides(value.dims),
+                                         is_moved ? inputs[0].quant : kernels::Quant{});
     step.bytes += static_cast<double>(made.bytes());
     step.places.push_back(place_of(made));
   }
   if (scratch_bytes > 0) step.places.push_back({lowering.scratch(scratch_bytes), 0});
   step.kernel_function = std::move(function);
   lowering.add_step(std::move(step));
+}
+
+ElementType moved_type(const Lowering& lowering, int value) {
+  return moves_bytes(lowering, value) ? lowering.view(value).type
+                                      : lowering.graph().values[value].type;
 }
 
 bool resolve_unusual_index(int64_t* index, int64_t extent) {

@@ -12,7 +12,11 @@ namespace tenon::onednn {
 // Adds one step for the whole node. The kernel's pointers: the inputs in order, the outputs in
 // order, and `scratch_bytes` of memory last; nullptr for what the node leaves out. kOverFirstInput:
 // the first output may have the address of the first input, where that is not read any more.
-enum class FirstOutput : uint8_t { kApart, kOverFirstInput };
+// kAsStored: the kernel only moves numbers of the first input, which stay bytes where they are
+// quantized to 8 bits with one scale.
+enum class FirstOutput : uint8_t { kApart, kOverFirstInput, kAsStored };
+// As what the numbers of this input are moved under kAsStored.
+ElementType moved_type(const Lowering& lowering, int value);
 void lower_dense(Lowering& lowering,
                  int node,
                  const char* kernel,

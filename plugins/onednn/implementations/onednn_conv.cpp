@@ -86,13 +86,16 @@ bool loses_zero_point(const ConvSite& site) {
 }
 
 // oneDNN's convolutions of one channel each are exact for unsigned quantized values on every CPU:
-// it multiplies them in 32 bits. Over three spatial axes it has no kernel for them.
+// it multiplies them in 32 bits. Over three spatial axes it has no kernel for them, and its product
+// of each channel takes four times as long as floats.
 bool runs_in_its_int8(const ConvSite& site) {
   if (loses_zero_point(site)) return false;
   const View& src = site.lowering.view(site.node().inputs[0]);
-  const bool multiplies_in_32_bits =
-      site.int8.runs && src.type == ElementType::kU8 && src.dims.size() < 5 &&
+  const bool has_one_channel_each =
       is_depthwise(site.node(), site.lowering.view(site.node().inputs[1]));
+  if (has_one_channel_each && src.dims.size() == 5) return false;
+  const bool multiplies_in_32_bits =
+      site.int8.runs && src.type == ElementType::kU8 && has_one_channel_each;
   return site.int8.is_exact || multiplies_in_32_bits;
 }
 

@@ -35,15 +35,19 @@ bool is_trained(const Graph& graph, int x) {
   });
 }
 
-// The QuantizeLinear behind a node that can keep the type of its channels-last quantized values, or
-// kNone.
+// The QuantizeLinear behind a node that can keep the type of its quantized values, or kNone.
 int quantize_behind(Lowering& lowering, const Node& node) {
   const View& src = lowering.view(node.inputs[0]);
   const int quantize = only_quantize(lowering, node.outputs[0]);
-  const bool has_one_scale = src.is_quantized() && src.channels == nullptr;
-  if (quantize == kNone || !has_one_scale || !is_channels_last(src)) return kNone;
+  const bool has_one_scale = holds_quantized(src) && src.channels == nullptr;
+  if (quantize == kNone || !has_one_scale) return kNone;
   const int stored = lowering.graph().nodes[quantize].outputs[0];
   return lowering.graph().values[stored].type == src.type ? quantize : kNone;
+}
+
+View channels_last_bytes(Lowering& lowering, int value) {
+  const View src = lowering.view(value);
+  return lowering.read_stored(value, channels_last_strides(src.dims), src.type);
 }
 
 Step max_pool_step(const std::string& name,
@@ -82,7 +86,7 @@ Step max_pool_step(const std::string& name,
 // quantized values again; where a QuantizeLinear of the same scale stands behind, they are its
 // result.
 void lower_quantized_max(Lowering& lowering, const Node& node, const Window& window) {
-  const View src = lowering.view(node.inputs[0]);
+  const View src = channels_last_bytes(lowering, node.inputs[0]);
   const int quantize = quantize_behind(lowering, node);
   const bool is_quantized =
       quantize != kNone &&
@@ -113,8 +117,7 @@ Offer offer_quantized_max(const PoolSite& site) {
   if (site.shape.algorithm != A::pooling_max) return refused("not a maximum");
   if (!holds_quantized(src) || src.channels != nullptr || src.quant.scale <= 0)
     return refused("the source is not quantized to 8 bits");
-  if (!is_channels_last(src) || src.dims.size() != 4)
-    return refused("no channels-last image of two axes");
+  if (src.dims.size() != 4) return refused("no image of two axes");
   if (site.shape.window.dilates != Dims{0, 0}) return refused("dilated");
   if (is_trained(site.lowering.graph(), site.node().inputs[0]))
     return refused("a gradient asks where the maxima were");
@@ -158,8 +161,12 @@ void lower_by_primitive(const PoolSite& site) {
     stays = is_max ? is_same(target, src.quant) : fits_in_16_bits(src.quant, target);
   }
   if (stays) {
+    src = channels_last_bytes(lowering, node.inputs[0]);
     dst.type = src.type;
-    if (!is_same(target, src.quant)) attr.set_post_ops(to_other_steps(src.quant, target));
+    // Halves go to the even number in front of the zero point, which is even behind it too or odd.
+    const bool rounds_alike = is_max || target.zero_point % 2 == 0;
+    if (!is_same(target, src.quant) || !rounds_alike)
+      attr.set_post_ops(to_other_steps(src.quant, target));
     lowering.mark_done(quantize);
     result = lowering.graph().nodes[quantize].outputs[0];
   } else {

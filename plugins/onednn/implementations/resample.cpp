@@ -5,6 +5,7 @@
 #include <array>
 #include <numeric>
 
+#include "axis_map.hpp"
 #include "dense.hpp"
 #include "resample_axis.hpp"
 #include "taps.hpp"
@@ -243,6 +244,29 @@ void lower_resample(Lowering& lowering, int index) {
     return run(r, context, pointers);
   };
   lowering.add_step(std::move(step));
+}
+
+std::string refuse_nearest(const Lowering& lowering, const Node& node) {
+  const View& src = lowering.view(node.inputs[0]);
+  const ResizeRule rule = resample_of(lowering.graph(), node).rule;
+  if (rule.mode != ResizeRule::Mode::kNearest) return "means of neighbours";
+  if (rule.coordinates == "tf_crop_and_resize") return "numbers from outside of the image";
+  return is_row_major(src) ? "" : "the channels lie side by side";
+}
+
+void lower_nearest(Lowering& lowering, int index) {
+  const Graph& graph = lowering.graph();
+  const Resample r = resample_of(graph, graph.nodes[index]);
+  lower_axis_map(
+      lowering, index, "tenon:nearest", kNoFiller, [r](const AxisTables& tables) -> const char* {
+        Axes axes;
+        if (const char* why = read_axes(r, tables.parameters, axes)) return why;
+        int64_t* entry = tables.entries;
+        for (size_t axis = 0; axis < r.from.size(); ++axis)
+          for (int64_t i = 0; i < axes[axis].out; ++i)
+            *entry++ = axes[axis].is_same(r.rule) ? i : nearest_tap(r.rule, axes[axis], i);
+        return nullptr;
+      });
 }
 
 }  // namespace tenon::onednn

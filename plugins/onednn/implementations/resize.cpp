@@ -83,12 +83,19 @@ Offer offer_onednn(const ResizeSite& site) {
   return accepted([&site] { build(site.lowering, site.index); });
 }
 
+Offer offer_nearest(const ResizeSite& site) {
+  const Node& node = site.lowering.graph().nodes[site.index];
+  if (std::string why = refuse_nearest(site.lowering, node); !why.empty()) return refused(why);
+  return accepted([&site] { lower_nearest(site.lowering, site.index); });
+}
+
 Offer offer_taps(const ResizeSite& site) {
   return accepted([&site] { lower_resample(site.lowering, site.index); });
 }
 
 constexpr Implementation<ResizeSite> kResize[] = {
     {"onednn", offer_onednn},
+    {"nearest", offer_nearest},
     {"taps", offer_taps},
 };
 

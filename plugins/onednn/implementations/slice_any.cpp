@@ -174,7 +174,7 @@ void lower_slice_any(Lowering& lowering, int index) {
   const Node& node = graph.nodes[index];
   SliceLists lists{list_of(graph, node, 1), list_of(graph, node, 2), list_of(graph, node, 3),
                    list_of(graph, node, 4)};
-  lower_axis_map(lowering, index, "tenon:slice", kNone,
+  lower_axis_map(lowering, index, "tenon:slice", kNoFiller,
                  [lists](const AxisTables& tables) { return fill_slice(lists, tables); });
 }
 
@@ -191,7 +191,8 @@ void lower_pad_any(Lowering& lowering, int index) {
   PadMode mode = pad_mode(node);
   List pads = list_of(graph, node, 1);
   List axes = list_of(graph, node, 3);
-  int filler = node.input(2) == kNone ? kNone : 2;
+  const int given = node.input(2) == kNone ? kNone : 2;
+  const int filler = mode == PadMode::kConstant ? given : kNoFiller;
   lower_axis_map(
       lowering, index, "tenon:pad", filler,
       [mode, pads, axes](const AxisTables& tables) { return fill_pad(mode, pads, axes, tables); });
@@ -204,7 +205,7 @@ std::string refuse_tile(const Graph& graph, const Node& node) {
 void lower_tile(Lowering& lowering, int index) {
   const Graph& graph = lowering.graph();
   List repeats = list_of(graph, graph.nodes[index], 1);
-  lower_axis_map(lowering, index, "tenon:tile", kNone,
+  lower_axis_map(lowering, index, "tenon:tile", kNoFiller,
                  [repeats](const AxisTables& tables) { return fill_tile(repeats, tables); });
 }
 

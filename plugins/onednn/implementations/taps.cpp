@@ -85,6 +85,11 @@ int64_t tap_count(const ResizeRule& rule, double scale) {
   return 2 * static_cast<int64_t>(std::ceil(reach_of(rule, scale))) + 1;
 }
 
+int64_t nearest_tap(const ResizeRule& rule, const ResizeAxis& axis, int64_t i) {
+  const double nearest = nearest_of(rule.nearest, source_of(rule, axis, i));
+  return static_cast<int64_t>(std::clamp(nearest, 0.0, static_cast<double>(axis.in - 1)));
+}
+
 void fill_taps(
     const ResizeRule& rule, const ResizeAxis& axis, int64_t taps, int64_t* at, float* weight) {
   for (int64_t i = 0; i < axis.out; ++i, at += taps, weight += taps) {
@@ -95,7 +100,7 @@ void fill_taps(
     if (rule.coordinates == "tf_crop_and_resize" && !(x >= 0 && x <= edge)) {
       at[0] = -1;
     } else if (rule.mode == ResizeRule::Mode::kNearest) {
-      at[0] = static_cast<int64_t>(std::clamp(nearest_of(rule.nearest, x), 0.0, edge));
+      at[0] = nearest_tap(rule, axis, i);
       weight[0] = 1;
     } else {
       fill_filter(rule, axis, x, at, weight);

@@ -33,6 +33,8 @@ struct ResizeAxis {
 
 // The most taps that a result coordinate has.
 int64_t tap_count(const ResizeRule& rule, double scale);
+// The source coordinate of result coordinate i under kNearest, inside of the axis.
+int64_t nearest_tap(const ResizeRule& rule, const ResizeAxis& axis, int64_t i);
 // at, weight: [out, taps] of one axis. A coordinate outside of the region of interest gets at -1.
 void fill_taps(
     const ResizeRule& rule, const ResizeAxis& axis, int64_t taps, int64_t* at, float* weight);

@@ -338,6 +338,14 @@ void Lowering::add_copy(const std::string& name, const View& from, const View& t
   }
   if (from.channels != nullptr)
     throw CompileError(name + ": per-channel data that is not constant");
+  if (from.type != to.type && kernels::element_bytes(from.type) == 1 && is_transposed(from, to)) {
+    View reordered = from;  // a byte is cheaper to move than what it becomes
+    reordered.strides = dense_strides_like(to.dims, to.strides);
+    reordered.offset = 0;
+    reordered.buffer = scratch(reordered.bytes());
+    add_step(strided_copy(name, from, reordered));
+    return add_copy(name, reordered, to);
+  }
   const tn_expr_node same{TN_EXPR_INPUT, 0, 0, 0, 0};
   const uint32_t result = 0;
   const kernels::PointwiseEdge src{from.type, from.quant, from.strides};

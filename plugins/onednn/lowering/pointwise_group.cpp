@@ -2,11 +2,13 @@
 #include "pointwise_group.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "cpu.hpp"
 #include "epilogue.hpp"
 #include "kernels/pointwise.h"
+#include "kernels/quantize.h"
 #include "state_layout.hpp"
 
 namespace tenon::onednn {
@@ -35,6 +37,47 @@ bool computes_bits(const Node& node) {
     if (!is_fine) return false;
   }
   return node.bits == 1;
+}
+
+bool is_byte(ElementType type) {
+  return type == ElementType::kU8 || type == ElementType::kS8;
+}
+
+// Whether all that is computed is one 8-bit number of another in the same place.
+bool maps_bytes(const kernels::PointwiseSpec& spec) {
+  return spec.inputs.size() == 1 && spec.outputs.size() == 1 && is_byte(spec.inputs[0].type) &&
+         is_byte(spec.outputs[0].type) &&
+         same_strides(Dims(spec.dims.begin(), spec.dims.end()), spec.inputs[0].strides,
+                      spec.outputs[0].strides);
+}
+
+// The spec as a table of what each of the 256 numbers becomes.
+void set_table(Step& step, const kernels::PointwiseSpec& spec) {
+  auto table = std::make_shared<std::array<uint8_t, 256>>();
+  const kernels::PointwiseEdge& from = spec.inputs[0];
+  const kernels::PointwiseEdge& to = spec.outputs[0];
+  const std::string why =
+      kernels::make_table(spec.nodes, spec.results[0], {nullptr, from.type, from.quant},
+                          {nullptr, to.type, to.quant}, table->data());
+  if (!why.empty()) throw CompileError(step.name + ": " + why);
+  const int64_t n = element_count(Dims(spec.dims.begin(), spec.dims.end()));
+  step.kernel = "tenon:map_bytes";
+  step.kernel_function = [table, n](const kernels::Context& context,
+                                    void* const* pointers) -> const char* {
+    kernels::map_bytes(context, table->data(), static_cast<const uint8_t*>(pointers[0]), n,
+                       static_cast<uint8_t*>(pointers[1]));
+    return nullptr;
+  };
+}
+
+void set_pointwise(Step& step, const kernels::PointwiseSpec& spec) {
+  auto plan = std::make_shared<kernels::PointwisePlan>();
+  const std::string why = plan->make(spec);
+  if (!why.empty()) throw CompileError(step.name + ": " + why);
+  step.kernel = "tenon:pointwise (" + plan->how() + ")";
+  step.pointwise = plan;
+  step.n_sources = spec.inputs.size();
+  step.kernel_function = pointwise_function(plan, spec.inputs.size(), spec.outputs.size());
 }
 
 }  // namespace
@@ -311,20 +354,15 @@ void PointwiseGroup::lower() {
   }
   for (size_t i = 0; i < results_.size(); ++i)
     lowering_.set_view(results_[i].value, views[i]);
-  auto plan = std::make_shared<kernels::PointwisePlan>();
-  std::string why = plan->make({.nodes = program_.nodes(),
-                                .results = program_results,
-                                .dims = dims_,
-                                .inputs = sources,
-                                .outputs = targets,
-                                .level = best_level(),
-                                .code_store = lowering_.options().code_store});
-  if (!why.empty()) throw CompileError(name + ": " + why);
-  step.kernel = "tenon:pointwise (" + plan->how() + ")";
+  const kernels::PointwiseSpec spec{.nodes = program_.nodes(),
+                                    .results = program_results,
+                                    .dims = dims_,
+                                    .inputs = sources,
+                                    .outputs = targets,
+                                    .level = best_level(),
+                                    .code_store = lowering_.options().code_store};
+  maps_bytes(spec) ? set_table(step, spec) : set_pointwise(step, spec);
   step.flops = static_cast<double>(program_.size()) * static_cast<double>(element_count(dims_));
-  step.pointwise = plan;
-  step.n_sources = sources.size();
-  step.kernel_function = pointwise_function(plan, sources.size(), targets.size());
   lowering_.add_step(std::move(step));
 }
 

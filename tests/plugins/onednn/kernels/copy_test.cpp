@@ -124,6 +124,19 @@ TEST_P(Copy, SlicesBackwardsAndBroadcasts) {
   expect_copied(spread, "expand");
 }
 
+// The last element of the source is the last one that is read.
+TEST_P(Copy, PicksEverySecondElement) {
+  for (int64_t size : {1, 2, 4, 8})
+    for (int64_t n : {1, 15, 16, 17, 64, 131}) {
+      const std::vector<uint8_t> src = elements(9 * (2 * n - 1), size);
+      std::vector<uint8_t> dst(static_cast<uint64_t>(9 * n * size) + 1, 99);
+      const StridedCopy copy{src.data(), dst.data(), size, 2, {9, n}, {2 * n - 1, 2}, {n, 1}};
+      strided_copy(context_, copy);
+      expect_copied(copy, "every second");
+      EXPECT_EQ(dst.back(), 99);
+    }
+}
+
 TEST_P(Copy, SpreadsOneElementOverAll) {
   for (int64_t size : {1, 2, 4, 8}) {
     const std::vector<uint8_t> src = elements(1, size);
