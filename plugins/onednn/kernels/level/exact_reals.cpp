@@ -169,6 +169,33 @@ void store_bools(const double* from, int64_t n, void* dst) {
     to[i] = static_cast<uint8_t>(are[i]);
 }
 
+// Cut towards zero within 64 bits; NaN is 0 (number_cast of ../numbers.h).
+int64_t whole_of(double x) {
+  if (x != x) return 0;
+  if (x >= 0x1p63) return INT64_MAX;
+  return x <= -0x1p63 ? INT64_MIN : static_cast<int64_t>(x);
+}
+// Wide: an integer to which a level converts vectors of doubles, for those of a tile that it holds
+// one and all; the others go by 64 bits, of which T keeps the lower ones.
+template <class T, class Wide>
+void store_integers(const double* from, int64_t n, void* dst) {
+  constexpr double kEnd = sizeof(Wide) == 4 ? 0x1p31 : 0x1p63;
+  T* to = static_cast<T*>(dst);
+  int64_t n_beyond = 0;
+  for (int64_t i = 0; i < n; ++i)
+    n_beyond += __builtin_fabs(from[i]) < kEnd ? 0 : 1;
+  if (n_beyond > 0) {
+    for (int64_t i = 0; i < n; ++i)
+      to[i] = static_cast<T>(whole_of(from[i]));
+    return;
+  }
+  Wide whole[kExactTile];
+  for (int64_t i = 0; i < n; ++i)
+    whole[i] = static_cast<Wide>(from[i]);
+  for (int64_t i = 0; i < n; ++i)
+    to[i] = static_cast<T>(whole[i]);
+}
+
 template <ElementType kType>
 void load_halves(const void* src, int64_t stride, int64_t n, double* out) {
   float row[kExactTile];
@@ -223,6 +250,13 @@ void add_conversions(RealOps& ops) {
   ops.store[static_cast<int>(ElementType::kF32)] = store_tile<float>;
   ops.store[static_cast<int>(ElementType::kF64)] = store_tile<double>;
   ops.store[static_cast<int>(ElementType::kBool)] = store_bools;
+  ops.store[static_cast<int>(ElementType::kU8)] = store_integers<uint8_t, int32_t>;
+  ops.store[static_cast<int>(ElementType::kS8)] = store_integers<int8_t, int32_t>;
+  ops.store[static_cast<int>(ElementType::kU16)] = store_integers<uint16_t, int32_t>;
+  ops.store[static_cast<int>(ElementType::kS16)] = store_integers<int16_t, int32_t>;
+  ops.store[static_cast<int>(ElementType::kI32)] = store_integers<int32_t, int32_t>;
+  ops.store[static_cast<int>(ElementType::kU32)] = store_integers<uint32_t, int64_t>;
+  ops.store[static_cast<int>(ElementType::kI64)] = store_integers<int64_t, int64_t>;
   ops.load[static_cast<int>(ElementType::kF16)] = load_halves<ElementType::kF16>;
   ops.load[static_cast<int>(ElementType::kBf16)] = load_halves<ElementType::kBf16>;
   ops.store[static_cast<int>(ElementType::kF16)] = store_f16;
