@@ -117,18 +117,32 @@ Status non_zero_shape(EditView edit, Node node) {
   Dim rank = x.ranked ? Dim(int64_t(x.rank())) : Dim();
   return set_output(edit, node, 0, TN_I64, {rank, Dim()});
 }
+// The places of what is not 0, in a dense tensor.
+Result<std::vector<int64_t>> places_of(const Call& call, int64_t n) {
+  std::vector<int64_t> found;
+  const Status wide = dispatch<kAll>(call.dtype(0), [&]<class T>() -> Status {
+    const T* x = call.data<T>(0);
+    for (int64_t i = 0; i < n; ++i)
+      if (static_cast<Wide<T>>(x[i]) != Wide<T>(0)) found.push_back(i);
+    return {};
+  });
+  if (wide.ok()) return found;
+  if (!is_supported(call.dtype(0))) return no_kernel(call.dtype(0));
+  for (int64_t i = 0; i < n; ++i)
+    if (load_number(call.data<char>(0), call.dtype(0), i) != 0) found.push_back(i);
+  return found;
+}
 Status non_zero_ref(const Call& call) {
   std::span<const int64_t> shape = call.shape(0);
-  if (!is_supported(call.dtype(0))) return no_kernel(call.dtype(0));
-  std::vector<int64_t> found;
-  for (int64_t i = 0, n = element_count(shape); i < n; ++i)
-    if (load_number(call.data<char>(0), call.dtype(0), i) != 0) found.push_back(i);
+  TN_TRY(found, places_of(call, element_count(shape)));
   auto count = static_cast<int64_t>(found.size());
   TN_TRY(out, call.out(0, TN_I64, {int64_t(shape.size()), count}));
-  for (int64_t k = 0; k < count; ++k) {
-    Odometer at(shape, found[static_cast<size_t>(k)]);
-    for (size_t d = 0; d < shape.size(); ++d)
-      data_of<int64_t>(out)[static_cast<int64_t>(d) * count + k] = at[d];
+  for (size_t d = shape.size(); d-- > 0;) {  // found: of the axes up to d
+    int64_t* to = data_of<int64_t>(out) + static_cast<int64_t>(d) * count;
+    for (int64_t& place : found) {
+      *to++ = place % shape[d];
+      place /= shape[d];
+    }
   }
   return {};
 }
