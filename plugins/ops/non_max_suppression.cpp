@@ -20,13 +20,12 @@ Status nms_shape(EditView edit, Node node) {
 
 struct Box {
   double top, left, bottom, right;
-  double area() const { return (bottom - top) * (right - left); }
+  double area = (bottom - top) * (right - left);
 };
 
 Box box_at(const Call& call, int64_t i, bool by_centre) {
-  std::array<double, 4> v{};
-  for (size_t k = 0; k < 4; ++k)
-    v[k] = load_number(call.data<char>(0), call.dtype(0), i * 4 + static_cast<int64_t>(k));
+  const float* at = call.data<float>(0) + i * 4;
+  const std::array<double, 4> v{at[0], at[1], at[2], at[3]};
   if (by_centre)  // x, y, width, height
     return {v[1] - v[3] / 2, v[0] - v[2] / 2, v[1] + v[3] / 2, v[0] + v[2] / 2};
   return {std::min(v[0], v[2]), std::min(v[1], v[3]), std::max(v[0], v[2]), std::max(v[1], v[3])};
@@ -37,7 +36,7 @@ double overlap(const Box& a, const Box& b) {
   double width = std::min(a.right, b.right) - std::max(a.left, b.left);
   if (height <= 0 || width <= 0) return 0;
   double both = height * width;
-  return both / (a.area() + b.area() - both);
+  return both / (a.area + b.area - both);
 }
 
 Status nms_ref(const Call& call) {
@@ -45,6 +44,8 @@ Status nms_ref(const Call& call) {
   if (boxes.size() != 3 || boxes[2] != 4 || scores.size() != 3 || scores[0] != boxes[0] ||
       scores[2] != boxes[1])
     return invalid("expected boxes [n, b, 4] and scores [n, c, b]");
+  if (call.dtype(0) != TN_F32 || call.dtype(1) != TN_F32)
+    return invalid("boxes, scores: expected f32");
   auto number = [&](uint64_t i, double fallback) {
     return call.has(i) ? load_number(call.data<char>(i), call.dtype(i), 0) : fallback;
   };
@@ -55,11 +56,10 @@ Status nms_ref(const Call& call) {
   for (int64_t list = 0; list < scores[0] * scores[1]; ++list) {
     TN_CHECK(call.cancel().check());
     // A heap with the highest on top, then by place: few of them are looked at.
-    std::vector<std::pair<double, int64_t>> order;
-    for (int64_t i = 0; i < n_boxes; ++i) {
-      double score = load_number(call.data<char>(1), call.dtype(1), list * n_boxes + i);
-      if (score > least) order.emplace_back(-score, i);
-    }
+    std::vector<std::pair<float, int64_t>> order;
+    const float* of_boxes = call.data<float>(1) + list * n_boxes;
+    for (int64_t i = 0; i < n_boxes; ++i)
+      if (double{of_boxes[i]} > least) order.emplace_back(-of_boxes[i], i);
     std::ranges::make_heap(order, std::greater());
     int64_t image = list / scores[1];
     std::vector<Box> kept;

@@ -76,8 +76,8 @@ struct Samples {
   static Samples of(double begin, double end, int64_t bins, const RoiRules& rules) {
     double size = rules.half_pixel ? end - begin : std::max(end - begin, 1.0);
     double step = size / static_cast<double>(bins);
-    return {begin, step,
-            rules.sampling > 0 ? rules.sampling : static_cast<int64_t>(std::ceil(step))};
+    int64_t pixels = std::max<int64_t>(0, static_cast<int64_t>(std::ceil(step)));
+    return {begin, step, rules.sampling > 0 ? rules.sampling : pixels};
   }
   double at(int64_t bin, int64_t i) const {
     double within = (static_cast<double>(i) + 0.5) / static_cast<double>(per_bin);

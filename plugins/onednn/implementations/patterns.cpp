@@ -56,14 +56,18 @@ void lower_eye_like(Lowering& lowering, int index) {
   const Graph& graph = lowering.graph();
   const Node& node = graph.nodes[index];
   const Value& value = graph.values[node.outputs[0]];
-  const int64_t k = node.integer("k", 0);
+  const int64_t k =
+      std::clamp<int64_t>(node.integer("k", 0), -value.dims[0], value.dims[1]);  // none beyond
   lower_dense(lowering, index, "tenon:eye_like",
-              [k, dims = value.dims, type = value.type](const kernels::Context&,
-                                                        void* const* pointers) -> const char* {
+              [k, dims = value.dims, type = value.type, bytes = value.bytes()](
+                  const kernels::Context&, void* const* pointers) -> const char* {
+                std::memset(pointers[1], 0, static_cast<size_t>(bytes));
                 kernels::visit(type, [&]<class T>() {
                   T* out = static_cast<T*>(pointers[1]);
-                  for (int64_t i = 0; i < dims[0] * dims[1]; ++i)
-                    out[i] = kernels::number_cast<T>(i % dims[1] - i / dims[1] == k);
+                  const int64_t first = std::max<int64_t>(0, -k);
+                  const int64_t end = std::min(dims[0], dims[1] - k);
+                  for (int64_t row = first; row < end; ++row)
+                    out[row * dims[1] + row + k] = kernels::number_cast<T>(1);
                 });
                 return nullptr;
               });

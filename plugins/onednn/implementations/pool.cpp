@@ -13,6 +13,7 @@
 #include "kernels/reduce.h"
 #include "lists.hpp"
 #include "lowering/epilogue.hpp"
+#include "max_places.hpp"
 #include "product.hpp"
 #include "reduce.hpp"
 
@@ -221,7 +222,8 @@ std::string max_pool_key(const Window& window) {
 
 std::string refuse_pool(const Graph& graph, const Node& node) {
   if (std::string why = refuse_image(graph.values[node.inputs[0]]); !why.empty()) return why;
-  if (node.outputs.size() > 1 && node.outputs[1] != kNone) return "indices of the maximum";
+  if (has_max_places(node) && graph.values[node.inputs[0]].count() > INT32_MAX)
+    return "indices beyond 32 bits";
   Dims kernel = node.integers("kernel_shape");
   Window window = find_window(node, graph.values[node.inputs[0]].dims,
                               graph.values[node.outputs[0]].dims, kernel);
@@ -245,6 +247,7 @@ std::string refuse_pool(const Graph& graph, const Node& node) {
 
 void lower_pool(Lowering& lowering, int index) {
   const Node& node = lowering.graph().nodes[index];
+  if (has_max_places(node)) return lower_max_places(lowering, index);
   const Dims& src = lowering.graph().values[node.inputs[0]].dims;
   const Dims& dst = lowering.graph().values[node.outputs[0]].dims;
   A average = node.integer("count_include_pad", 0) != 0 ? A::pooling_avg_include_padding

@@ -122,7 +122,44 @@ def moves() -> Iterator[Case]:
                 )
     yield Case("DepthToSpace", [IMAGE], {"blocksize": 2})
     yield Case("SpaceToDepth", [IMAGE], {"blocksize": 2})
-    yield Case("GridSample", [IMAGE, (1, 56, 56, 2)])
+
+
+def windows() -> Iterator[Case]:
+    """What slides over pixels, or samples between them."""
+    for mode in ("linear", "nearest", "cubic"):
+        for image, grid in [(IMAGE, (1, 56, 56, 2)), ((1, 2, 240, 320), (1, 240, 320, 2))]:
+            yield Case("GridSample", [image, grid], {"mode": mode})
+    yield Case("GridSample", [(1, 8, 16, 28, 28), (1, 16, 28, 28, 3)])
+    corners = np.random.default_rng(1).random((100, 2)) * 600
+    sizes = np.random.default_rng(2).random((100, 2)) * 200 + 8
+    boxes = [np.hstack([corners, corners + sizes]).astype("f"), np.zeros(100, np.int64)]
+    for mode, ratio in [("avg", 0), ("avg", 2), ("max", 2)]:
+        rules = {"mode": mode, "sampling_ratio": ratio, "spatial_scale": 1 / 16}
+        rules |= {"output_height": 7, "output_width": 7}
+        yield Case("RoiAlign", [(1, 256, 50, 50)], rules, boxes)
+    for kernel, stride in [(2, 2), (3, 1), (3, 2)]:
+        rules = {"kernel_shape": [kernel] * 2, "strides": [stride] * 2}
+        for outputs in (1, 2):
+            yield Case("MaxPool", [IMAGE], rules, outputs=outputs)
+        yield Case("AveragePool", [IMAGE], rules)
+    filters = [((64, 64, 3, 3), 1), ((64, 1, 5, 5), 64), ((33, 64, 1, 1), 1), ((64, 8, 3, 3), 8)]
+    for weights, group in filters:
+        yield Case("Conv", [IMAGE], {"group": group}, [np.ones(weights, "f")])
+    yield Case("Conv", [(1, 64, 4000)], {"group": 64}, [np.ones((64, 1, 31), "f")])
+    yield Case("Conv", [(1, 16, 9, 28, 28)], {}, [np.ones((16, 16, 3, 3, 3), "f")])
+    for weights in [(64, 3, 4, 4), (64, 32, 2, 2)]:
+        yield Case("ConvTranspose", [IMAGE], {"strides": [2, 2]}, [np.ones(weights, "f")])
+    for op, gates in [("LSTM", 4), ("GRU", 3), ("RNN", 1)]:
+        weights = [np.full((1, 128 * gates, n), 0.01, "f") for n in (40, 128)]
+        yield Case(op, [(100, 1, 40)], {"hidden_size": 128}, weights)
+
+
+def found() -> Iterator[Case]:
+    """Results whose sizes the data say."""
+    for kind in (FLOAT, TensorProto.BOOL, INT64):
+        yield Case("NonZero", [IMAGE], types=[kind], highest=2)
+    limits = [np.array([200]), np.array([0.5], "f"), np.array([0.9], "f")]
+    yield Case("NonMaxSuppression", [(1, 8400, 4), (1, 8, 8400)], {}, limits)
 
 
 def products() -> Iterator[Case]:
@@ -146,3 +183,4 @@ def products() -> Iterator[Case]:
 
 
 FAMILIES = {"pointwise": pointwise, "rows": rows, "moves": moves, "products": products}
+FAMILIES |= {"windows": windows, "found": found}

@@ -146,6 +146,25 @@ TEST_F(Edges, BoxesOfMorePixelsThanCanBeSampledAreRefused) {
   EXPECT_EQ(refused(4000), "");
 }
 
+TEST_F(Edges, BoxesThatEndBeforeTheyBeginAreZero) {
+  for (const char* mode : {"avg", "max"})
+    EXPECT_THAT(run("  constant %x: f32[1, 1, 3, 3] = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
+                    "  constant %r: f32[2, 4] = [2.5, 2.5, 1, 1, 2.5, 1, 1, 2.5]\n"
+                    "  constant %b: i64[2] = [0, 0]\n",
+                    "f32[2, 1, 1, 1]", cat("RoiAlign(%x, %r, %b) {mode = \"", mode, "\"}")),
+                testing::ElementsAre(0, 0));
+}
+
+TEST_F(Edges, PlacesOfWhatIsNotZeroAreFoundInEveryType) {
+  for (const char* type : {"f32", "f64", "f16", "bf16", "i8", "u16", "i64", "bool"})
+    EXPECT_THAT(run(cat("  constant %c: f32[2, 1, 3] = [0, 1, -0.0, 3, 0, 1]\n  %x: ", type,
+                        "[2, 1, 3] = Cast(%c) {to = dtype ", type,
+                        "} @c\n  %i: i64[3, 3] = NonZero(%x) @i\n"),
+                    "f32[3, 3]", "Cast(%i) {to = dtype f32}"),
+                testing::ElementsAre(0, 1, 1, 0, 0, 0, 1, 0, 2))
+        << type;
+}
+
 // Sizes that a run is given are numbers as any: those that are no shape of the pool's input are
 // refused.
 TEST_F(Edges, AShapeOfAPoolsInputThatIsNoneIsRefused) {

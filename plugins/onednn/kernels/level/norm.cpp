@@ -61,9 +61,7 @@ struct NormRow {
     Vf sum = {};
     Vf squares = {};
     each_register(n, [&](int64_t i, int count) {
-      Vf x = load(buffer + i) - mean;
-      for (int k = count; k < kLanes; ++k)
-        x[k] = 0.0F;
+      const Vf x = keep_part(load(buffer + i) - mean, count, 0.0F);
       sum += x;
       squares = fma(x, x, squares);
     });

@@ -53,6 +53,19 @@ static inline float fold_lanes(Vf v, F f) {
   v = f(v, _mm256_permute_ps(v, 0x4e));
   return f(v, _mm256_permute_ps(v, 0xb1))[0];
 }
+static inline __m256i first_lanes(int64_t n) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)),
+                            _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+static inline Vf keep_part(Vf v, int64_t n, float fill) {
+  return _mm256_blendv_ps(_mm256_set1_ps(fill), v, _mm256_castsi256_ps(first_lanes(n)));
+}
+static inline Vf load_part(const float* p, int64_t n, float fill) {
+  return keep_part(_mm256_maskload_ps(p, first_lanes(n)), n, fill);
+}
+static inline void store_part(float* p, Vf v, int64_t n) {
+  _mm256_maskstore_ps(p, first_lanes(n), v);
+}
 static inline uint32_t lanes_not_below(Vf x, Vf least) {
   return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(x, least, _CMP_GE_OQ)));
 }

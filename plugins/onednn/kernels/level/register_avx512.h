@@ -54,6 +54,18 @@ static inline float fold_lanes(Vf v, F f) {
   v = f(v, _mm512_maskz_permute_ps(0xffff, v, 0x4e));
   return f(v, _mm512_maskz_permute_ps(0xffff, v, 0xb1))[0];
 }
+static inline __mmask16 first_lanes(int64_t n) {
+  return static_cast<__mmask16>((1U << n) - 1);
+}
+static inline Vf load_part(const float* p, int64_t n, float fill) {
+  return _mm512_mask_loadu_ps(_mm512_set1_ps(fill), first_lanes(n), p);
+}
+static inline void store_part(float* p, Vf v, int64_t n) {
+  _mm512_mask_storeu_ps(p, first_lanes(n), v);
+}
+static inline Vf keep_part(Vf v, int64_t n, float fill) {
+  return _mm512_mask_mov_ps(_mm512_set1_ps(fill), first_lanes(n), v);
+}
 static inline uint32_t lanes_not_below(Vf x, Vf least) {
   return _mm512_cmp_ps_mask(x, least, _CMP_GE_OQ);
 }

@@ -8,6 +8,7 @@
 
 #include <immintrin.h>
 
+#include "register_parts.h"
 #include "vector_types.h"
 
 namespace tenon::onednn::kernels::TENON_LEVEL {

@@ -11,6 +11,10 @@
 //   stream, end_streams     a store past the caches, of an aligned register; the fence behind them
 //   fold_lanes(v, f)        f over all lanes: halves, then halves of these, down to one
 //   lanes_not_below(x, least)     bit i: x[i] >= least[i]
+//   load_part, store_part   the first n lanes (0 <= n <= kLanes) from and to memory, of which
+//   nothing
+//                           else is read or written; the other lanes of a load are `fill`
+//   keep_part(v, n, fill)   the first n lanes, and `fill` in the others
 //   widen_u8, widen_s8, widen_u16     kLanes narrow integers from memory as 32 bits
 //   narrow_8, narrow_16, narrow_panel     the low bits of each lane (of `registers` registers)
 //   load_f16, store_f16     kLanes halves; to nearest even, denormals kept
@@ -118,18 +122,6 @@ static inline Vf pick_of_32(const float* numbers, Vi at) {
   for (int i = 0; i < kLanes; ++i)
     picked[i] = numbers[at[i] & 31];
   return picked;
-}
-
-// The first n lanes (0 <= n < kLanes) from memory, the others `fill`; nothing else is read.
-static inline Vf load_part(const float* p, int64_t n, float fill) {
-  float lanes[kLanes];
-  for (int i = 0; i < kLanes; ++i)
-    lanes[i] = i < n ? p[i] : fill;
-  return load(lanes);
-}
-static inline void store_part(float* p, Vf v, int64_t n) {
-  for (int64_t i = 0; i < n; ++i)
-    p[i] = v[i];
 }
 
 }  // namespace tenon::onednn::kernels::TENON_LEVEL

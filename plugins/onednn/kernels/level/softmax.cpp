@@ -63,9 +63,7 @@ struct Row {
       top = max_fast(x, top);
     }
     if (i < n) {
-      Vf x = f(load_lanes_part(src + i, n - i), i, false);
-      for (int64_t k = n - i; k < kLanes; ++k)
-        x[k] = -kInfinity;
+      const Vf x = keep_part(f(load_lanes_part(src + i, n - i), i, false), n - i, -kInfinity);
       store(dst + i, x);
       top = max_fast(x, top);
     }
