@@ -6,6 +6,7 @@
 #include "centred_products.hpp"
 #include "channel_scales.hpp"
 #include "conv_integer.hpp"
+#include "depthwise_signals.hpp"
 #include "early_quantize.hpp"
 #include "early_reductions.hpp"
 #include "early_updates.hpp"
@@ -31,6 +32,7 @@ void rewrite(Graph& graph) {
   drop_shape_reads(graph);
   merge_attention_grads(graph);
   move_channel_scales(graph);
+  make_signals_images(graph);
   expand(graph);
   cut_many_inputs(graph);
   centre_products(graph);

@@ -67,5 +67,28 @@ TEST_F(ConvTranspose, IsLeftAloneWhereMoreThanAStrideFollowsTheLastWindow) {
   }
 }
 
+// oneDNN's gradient of a convolution computes what follows number by number.
+TEST_F(ConvTranspose, LeavesWhatFollowsToItsOwnPassWhereOneDnnHasPlainLoopsForIt) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2, 32, 9, 9]
+  input %w: f32[32, 32, 3, 3]
+  input %c: f32[2, 32, 19, 19]
+  %y: f32[2, 32, 19, 19] = ConvTranspose(%x, %w) {strides = ints [2, 2]} @y
+  %m: f32[2, 32, 19, 19] = Mul(%y, %c) @m
+  %r: f32[2, 32, 19, 19] = Relu(%m) @r
+  output r = %r
+})");
+  const Outcome expected = run(graph, {{"backend", "reference"}});
+  const Outcome got = run(graph, {{"backend", "onednn"}});
+  ASSERT_EQ(got.error, "");
+  expect_near(got.outputs[0], expected.outputs[0], 2e-5);
+  bool is_gradient = false, has_pass = false;
+  for (const auto& [kernel, n] : got.plan["partitions"][0]["kernels"].items()) {
+    is_gradient = is_gradient || kernel.starts_with("conv:any");
+    has_pass = has_pass || kernel.starts_with("tenon:pointwise");
+  }
+  EXPECT_TRUE(!is_gradient || has_pass) << got.plan;
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -17,9 +17,12 @@ constexpr int64_t kBlockRows = 64;  // of columns
 constexpr int64_t kLongestShortRow = 128;
 static_assert(kLanes * kLongestShortRow + kLanes <= kBlock);
 
+constexpr int64_t kFewestWideRows = 4;
+
 // step: another number for the total; merge: two totals of one kind; join: the same, in f64; lanes:
 // all lanes of a total.
 struct Add {
+  static constexpr bool kIsOrdered = false;
   static constexpr bool kMayRepeat = false;  // a number that counts twice changes the total
   static constexpr float kStart = 0.0F;
   static Vf step(Vf total, Vf x) { return total + x; }
@@ -40,6 +43,7 @@ struct AddAbsolute : Add {
   static Vf step(Vf total, Vf x) { return total + absolute(x); }
 };
 struct Max {
+  static constexpr bool kIsOrdered = false;
   static constexpr bool kMayRepeat = true;
   static constexpr float kStart = -kInfinity;
   static Vf step(Vf total, Vf x) { return max_nan(total, x); }
@@ -48,6 +52,7 @@ struct Max {
   static double lanes(Vf total) { return static_cast<double>(fold_lanes(total, max_nan)); }
 };
 struct Min {
+  static constexpr bool kIsOrdered = false;
   static constexpr bool kMayRepeat = true;
   static constexpr float kStart = kInfinity;
   static Vf step(Vf total, Vf x) { return min_nan(total, x); }
@@ -57,6 +62,7 @@ struct Min {
 };
 
 struct Multiply {
+  static constexpr bool kIsOrdered = true;
   static constexpr float kStart = 1.0F;
   static Vf step(Vf total, Vf x) { return total * x; }
   static double join(double a, double b) { return a * b; }
@@ -166,22 +172,38 @@ void add_row(float* total, const T* x, int64_t n) {
   }
 }
 
+// Narrow rows are taken several side by side, as one row: each has totals of its own.
+template <class R>
+int64_t rows_side_by_side(const ReduceArgs& args) {
+  if (R::kIsOrdered) return 1;
+  const int64_t most = kReduceBlock / args.inner;
+  const int64_t there = args.k / kFewestWideRows;
+  const int64_t count = most < there ? most : there;
+  return count > 1 ? count : 1;
+}
+
 // One block of columns: every 64 rows the f32 totals are joined to the f64 ones.
 template <class R, class From>
 void column_block(const ReduceArgs& args, From& from, int64_t outer, int64_t column, int64_t n) {
   alignas(64) float total[kReduceBlock];
   double joined[kReduceBlock];
-  for (int64_t i = 0; i < n; ++i)
+  const int64_t side = rows_side_by_side<R>(args), width = side * n;
+  for (int64_t i = 0; i < width; ++i)
     joined[i] = static_cast<double>(R::kStart);
-  for (int64_t first = 0; first < args.k; first += kBlockRows) {
-    int64_t last = args.k - first < kBlockRows ? args.k : first + kBlockRows;
-    for (int64_t i = 0; i < n; ++i)
+  auto add = [&](int64_t first, int64_t last, int64_t step, int64_t numbers) {
+    for (int64_t i = 0; i < numbers; ++i)
       total[i] = R::kStart;
-    for (int64_t row = first; row < last; ++row)
-      add_row<R>(total, from.at((outer * args.k + row) * args.inner + column, n), n);
-    for (int64_t i = 0; i < n; ++i)
+    for (int64_t row = first; row < last; row += step)
+      add_row<R>(total, from.at((outer * args.k + row) * args.inner + column, numbers), numbers);
+    for (int64_t i = 0; i < numbers; ++i)
       joined[i] = R::join(joined[i], static_cast<double>(total[i]));
-  }
+  };
+  const int64_t whole = args.k - args.k % side, block = kBlockRows * side;
+  for (int64_t first = 0; first < whole; first += block)
+    add(first, whole - first < block ? whole : first + block, side, width);
+  if (whole < args.k) add(whole, args.k, 1, n);
+  for (int64_t i = n; i < width; ++i)
+    joined[i % n] = R::join(joined[i % n], joined[i]);
   finish(joined, n, args);
   for (int64_t i = 0; i < n; ++i)
     total[i] = static_cast<float>(joined[i]);

@@ -44,8 +44,9 @@ double reference(Reduction kind, const std::vector<double>& x) {
 }
 
 TEST_P(Reduce, AgreesWithF64) {
-  constexpr int64_t kShapes[][3] = {{5, 1, 1},   {700, 2, 1},   {3, 100, 1},  {2, 5000, 1},
-                                    {2, 49, 20}, {3, 128, 384}, {2, 3, 1025}, {1, 1000, 17}};
+  constexpr int64_t kShapes[][3] = {{5, 1, 1},    {700, 2, 1},   {3, 100, 1},  {2, 5000, 1},
+                                    {2, 49, 20},  {3, 128, 384}, {2, 3, 1025}, {1, 1000, 17},
+                                    {1, 4099, 3}, {2, 301, 4},   {3, 9, 5},    {1, 40, 150}};
   for (const auto& [outer, k, inner] : kShapes) {
     const std::vector<float> x = uniform(static_cast<uint64_t>(outer * k * inner), -1, 3);
     for (int kind = 0; kind < static_cast<int>(Reduction::kCount); ++kind) {
