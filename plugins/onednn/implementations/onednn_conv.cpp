@@ -3,8 +3,7 @@
 // oneDNN's choice that is as fast as its blocked layouts on AVX-512, VNNI and AMX, and pooling,
 // concatenation and our own kernels then need no padding of channels. Only a first layer of few
 // channels reads a layout of oneDNN's choice. oneDNN blocks its products along the width, so an
-// image of one column is handed over as one row: channels-last, both are the same bytes. Its fast
-// kernels of one channel each know images alone, so there a signal is one of a single row.
+// image of one column is handed over as one row: channels-last, both are the same bytes.
 
 #include <algorithm>
 #include <memory>
@@ -15,7 +14,6 @@
 #include "conv_site.hpp"
 #include "cpu.hpp"
 #include "lists.hpp"
-#include "onednn_conv_shape.hpp"
 #include "operand_scales.hpp"
 #include "packed_weights.hpp"
 #include "primitive.hpp"
@@ -27,6 +25,50 @@ namespace {
 using Desc = dnnl::memory::desc;
 using Any = dnnl::memory::format_tag;
 constexpr int64_t kFewChannels = 4;
+
+struct ConvShape {
+  int64_t groups = 1;
+  Dims weight_dims;  // [g,] o, i, spatial
+  Window window;
+  bool is_transposed = false;  // one column, seen as one row
+  double flops = 0;
+};
+
+bool is_column(const Dims& dims) {
+  return dims.size() == 4 && dims[3] == 1;
+}
+
+void turn(ConvShape& shape) {
+  Window& window = shape.window;
+  for (Dims* dims :
+       {&shape.weight_dims, &window.strides, &window.dilates, &window.pad_begin, &window.pad_end}) {
+    std::swap(*(dims->end() - 1), *(dims->end() - 2));
+  }
+  shape.is_transposed = true;
+}
+
+ConvShape conv_shape(const Graph& graph, const Node& node) {
+  const Dims& src = graph.values[node.inputs[0]].dims;
+  const Dims& weights = graph.values[node.inputs[1]].dims;
+  const Dims& dst = graph.values[node.outputs[0]].dims;
+  ConvShape shape;
+  shape.groups = node.integer("group", 1);
+  shape.weight_dims = weights;
+  if (shape.groups > 1) {
+    shape.weight_dims[0] /= shape.groups;
+    shape.weight_dims.insert(shape.weight_dims.begin(), shape.groups);
+  }
+  shape.window = find_window(node, src, dst, Dims(weights.begin() + 2, weights.end()));
+  shape.flops = 2.0 * static_cast<double>(element_count(dst)) *
+                static_cast<double>(element_count(weights) / weights[0]);
+  return shape;
+}
+
+bool runs_on_columns(const Graph& graph, const Node& node) {
+  return is_column(graph.values[node.inputs[0]].dims) &&
+         is_column(graph.values[node.inputs[1]].dims) &&
+         is_column(graph.values[node.outputs[0]].dims);
+}
 
 bool is_depthwise(const Node& node, const View& weights) {
   return weights.dims[1] == 1 && weights.dims[0] == node.integer("group", 1);
@@ -126,7 +168,10 @@ class OperandReader {
 
 class Convolution {
  public:
-  Convolution(const ConvSite& site, const Operands& operands, const Epilogue& epilogue, Seen seen)
+  Convolution(const ConvSite& site,
+              const Operands& operands,
+              const Epilogue& epilogue,
+              bool is_transposed)
       : lowering_(site.lowering),
         node_(site.node()),
         epilogue_(epilogue),
@@ -135,9 +180,7 @@ class Convolution {
         any_source_(operands.any_source),
         weights_(operands.weights),
         bias_(site.bias(epilogue)) {
-    shape_.seen = seen;
-    if (seen == Seen::kColumnAsRow) turn(shape_);
-    if (seen == Seen::kSignalAsImage) make_image(shape_);
+    if (is_transposed) turn(shape_);
     src_ = as_seen(operands.src);
   }
 
@@ -154,7 +197,7 @@ class Convolution {
                   {.result_strides = result.strides,
                    .dims = as_seen(result).dims,
                    .channel_axis = 1,
-                   .is_transposed = shape_.seen == Seen::kColumnAsRow,
+                   .is_transposed = shape_.is_transposed,
                    .sources = {place_of(src_), {lowering_.buffer_of(bias_), 0}}});
     if (!fused_.why_not.empty()) return fused_.why_not;
     if (int8_) describe_scales(src_.quant, weights_.quant, mask_of_scales(), &fused_.attr);
@@ -192,10 +235,7 @@ class Convolution {
   }
 
  private:
-  View as_seen(const View& view) const {
-    if (shape_.seen == Seen::kSignalAsImage) return as_image(view);
-    return shape_.seen == Seen::kColumnAsRow ? transposed(view) : view;
-  }
+  View as_seen(const View& view) const { return shape_.is_transposed ? transposed(view) : view; }
 
   // conv_bands.hpp has the reason. Seen with 64 and 96 channels; with more taps or stride 1 a line
   // is written too seldom for it to matter, and bands take up to 8 % more there. Operands of the
@@ -203,7 +243,7 @@ class Convolution {
   bool shares_lines() const {
     constexpr int64_t kFewest = 64, kMost = 96, kMostTaps = 9;
     const Window& window = shape_.window;
-    return int8_ && any_source_ && src_.quant.zero_point != 0 && shape_.seen == Seen::kAsItIs &&
+    return int8_ && any_source_ && src_.quant.zero_point != 0 && !shape_.is_transposed &&
            weights_.dims[0] >= kFewest && weights_.dims[0] <= kMost &&
            element_count(window.kernel) <= kMostTaps && element_count(window.strides) > 1 &&
            fused_.operands.empty() && std::string_view(pd_.impl_info_str()).starts_with("jit_int8");
@@ -296,47 +336,24 @@ struct FormSite {
   Operands operands;
 };
 
-// Of what stands behind, only what has no operands: those would be seen as images too.
-std::string why_no_signal(const FormSite& form, const Epilogue& epilogue) {
-  const Node& node = form.site.node();
-  const Graph& graph = form.site.lowering.graph();
-  const bool is_signal = graph.values[node.inputs[0]].dims.size() == 3;
-  if (!is_signal || !is_depthwise(graph, node) || node.integer("group", 1) == 1)
-    return "no signals of one channel each";
-  if (form.operands.int8) return "quantized to 8 bits";
-  const bool has_operands = std::ranges::any_of(
-      epilogue.ops, [](const EpilogueNode& op) { return !op.eltwise.has_value(); });
-  return has_operands ? "what follows has operands" : "";
-}
-
-Offer offer_form(const FormSite& form, const Epilogue& epilogue, Seen seen, bool is_last) {
-  if (seen == Seen::kColumnAsRow && !runs_on_columns(form.site.lowering.graph(), form.site.node()))
+Offer offer_form(const FormSite& form, const Epilogue& epilogue, bool is_transposed, bool is_last) {
+  if (is_transposed && !runs_on_columns(form.site.lowering.graph(), form.site.node()))
     return refused("not an image of one column");
-  if (seen == Seen::kSignalAsImage)
-    if (std::string why = why_no_signal(form, epilogue); !why.empty()) return refused(why);
-  auto made = std::make_shared<Convolution>(form.site, form.operands, epilogue, seen);
+  auto made = std::make_shared<Convolution>(form.site, form.operands, epilogue, is_transposed);
   if (std::string why = made->describe(is_last); !why.empty()) return refused(std::move(why));
   return accepted([made] { made->emit(); });
 }
 
-template <Seen seen>
-Offer offer_fused(const FormSite& form) {
-  return offer_form(form, form.site.epilogue, seen, false);
-}
-template <Seen seen>
-Offer offer_alone(const FormSite& form) {
-  return offer_form(form, form.site.alone, seen, seen == Seen::kAsItIs);
-}
-
 constexpr Implementation<FormSite> kForms[] = {
-    {"onednn + epilogue, a column as a row", offer_fused<Seen::kColumnAsRow>},
-    {"onednn + epilogue, a signal as an image", offer_fused<Seen::kSignalAsImage>},
-    {"onednn + epilogue", offer_fused<Seen::kAsItIs>},
-    {"onednn, a column as a row", offer_alone<Seen::kColumnAsRow>},
-    {"onednn, a signal as an image", offer_alone<Seen::kSignalAsImage>},
-    {"onednn", offer_alone<Seen::kAsItIs>},
+    {"onednn + epilogue, a column as a row",
+     [](const FormSite& form) { return offer_form(form, form.site.epilogue, true, false); }},
+    {"onednn + epilogue",
+     [](const FormSite& form) { return offer_form(form, form.site.epilogue, false, false); }},
+    {"onednn, a column as a row",
+     [](const FormSite& form) { return offer_form(form, form.site.alone, true, false); }},
+    {"onednn", [](const FormSite& form) { return offer_form(form, form.site.alone, false, true); }},
 };
-constexpr size_t kWithEpilogue = 3;  // at the front
+constexpr size_t kWithEpilogue = 2;  // at the front
 
 }  // namespace
 

@@ -49,8 +49,7 @@ TEST(Choice, NamesAllThatRefuseAndWhy) {
       who_refused(choice),
       (std::vector<std::string>{"binary", "winograd", "sparse", "int8 depthwise", "float depthwise",
                                 "filter", "computed filter", "amx planes", "amx windows", "amx",
-                                "bf16x6", "int8 gemm", "onednn + epilogue, a column as a row",
-                                "onednn + epilogue, a signal as an image"}));
+                                "bf16x6", "int8 gemm", "onednn + epilogue, a column as a row"}));
   EXPECT_EQ(why(choice, "winograd"), "no window of 3x3 with stride 1 over one group");
   EXPECT_EQ(why(choice, "int8 gemm"), "the operands are not both quantized to 8 bits");
   for (const Refusal& refusal : choice.refusals)
