@@ -269,42 +269,6 @@ TEST_P(Exact, JoinsTruthsOfDoubles) {
   }
 }
 
-// What n doubles become as T, beside the cast of each.
-template <class T>
-void check_integers(const Context& context, ElementType type, const std::vector<double>& x) {
-  const tn_expr_node nodes[] = {input(0)};
-  const int64_t dims[] = {static_cast<int64_t>(x.size())};
-  const ExactEdge edges[] = {{ElementType::kF64, {1}}};
-  std::vector<T> got(x.size() + 1, T(7));
-  run<double>(context, nodes, dims, edges, {x.data()}, type, got.data());
-  for (size_t i = 0; i < x.size(); ++i)
-    ASSERT_EQ(got[i], number_cast<T>(x[i])) << x[i] << " at " << i << " of " << x.size();
-  EXPECT_EQ(got.back(), T(7));
-}
-
-TEST_P(Exact, CutsRealsToIntegersOfEachType) {
-  constexpr double kBeyond[] = {NAN,    HUGE_VAL, -HUGE_VAL, 0x1p31, -0x1p31, 0x1p32 - 1,
-                                0x1p52, 0x1p63,   -0x1p63,   0x1p64, -0x1p64, 1e300};
-  std::mt19937_64 random(8);
-  std::uniform_real_distribution<double> around(-70000, 70000);
-  for (size_t n : {1, 7, 255, 256, 257, 700})
-    for (const bool has_beyond : {false, true}) {
-      std::vector<double> x(n);
-      for (size_t i = 0; i < n; ++i)
-        x[i] = has_beyond && i % 3 == 0 ? kBeyond[i / 3 % std::size(kBeyond)]
-               : i % 4 == 0             ? std::nextafter(std::round(around(random)), 0)
-                                        : around(random);
-      check_integers<uint8_t>(context_, ElementType::kU8, x);
-      check_integers<int8_t>(context_, ElementType::kS8, x);
-      check_integers<uint16_t>(context_, ElementType::kU16, x);
-      check_integers<int16_t>(context_, ElementType::kS16, x);
-      check_integers<uint32_t>(context_, ElementType::kU32, x);
-      check_integers<int32_t>(context_, ElementType::kI32, x);
-      check_integers<uint64_t>(context_, ElementType::kU64, x);
-      check_integers<int64_t>(context_, ElementType::kI64, x);
-    }
-}
-
 TEST_P(Exact, ReadsHalvesWithAStride) {
   std::vector<Half> x(1500);
   for (size_t i = 0; i < x.size(); ++i)
