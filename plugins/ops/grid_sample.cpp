@@ -18,9 +18,12 @@ namespace {
 Status grid_sample_shape(EditView edit, Node node) {
   TN_CHECK(rules_of(node).status());
   Type x = node.input(0).type(), grid = node.input(1).type();
-  if (!x.ranked || !grid.ranked || x.rank() < 3 || grid.rank() != x.rank())
-    return set_output(edit, node, 0, unranked(x.dtype));
+  if (!x.ranked || !grid.ranked) return set_output(edit, node, 0, unranked(x.dtype));
   Dims out = dims_of(grid), in = dims_of(x);
+  const auto n_axes = static_cast<int64_t>(x.rank()) - 2;
+  const bool fits = n_axes > 0 && grid.rank() == x.rank() &&
+                    (grid.dims[x.rank() - 1] < 0 || grid.dims[x.rank() - 1] == n_axes);
+  if (!fits) return invalid("expected x [n, c, s..] and grid [n, s.., number of s]");
   out.pop_back();
   out.insert(out.begin() + 1, in[1]);
   return set_output(edit, node, 0, x.dtype, out);

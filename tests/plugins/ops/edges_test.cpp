@@ -131,6 +131,16 @@ TEST_F(Edges, MelWeightsOfSizesThatCannotBeAreRefused) {
   EXPECT_EQ(refused(16, 3500), "");
 }
 
+TEST_F(Edges, AGridNamesAsManyAxesAsTheImageHas) {
+  auto refused = [&](std::string_view grid) {
+    return refusal(cat("  input %x: f32[1, 1, 4, 4]\n  input %g: f32[", grid,
+                       "]\n  %y: ? = GridSample(%x, %g) @n\n"),
+                   {});
+  };
+  EXPECT_NE(refused("1, 2, 2, 3").find("number of s"), std::string::npos);
+  EXPECT_EQ(refused("1, 2, 2, 2").find("number of s"), std::string::npos);
+}
+
 // Without a sampling_ratio a bin is sampled at each of its pixels: a box of a million of them in
 // one bin would take an hour.
 TEST_F(Edges, BoxesOfMorePixelsThanCanBeSampledAreRefused) {
