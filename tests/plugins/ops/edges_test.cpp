@@ -134,7 +134,7 @@ TEST_F(Edges, MelWeightsOfSizesThatCannotBeAreRefused) {
 TEST_F(Edges, AGridNamesAsManyAxesAsTheImageHas) {
   auto refused = [&](std::string_view grid) {
     return refusal(cat("  input %x: f32[1, 1, 4, 4]\n  input %g: f32[", grid,
-                       "]\n  %y: ? = GridSample(%x, %g) @n\n"),
+                       "]\n  %y: f32[?, ?, ?, ?] = GridSample(%x, %g) @n\n"),
                    {});
   };
   EXPECT_NE(refused("1, 2, 2, 3").find("number of s"), std::string::npos);
