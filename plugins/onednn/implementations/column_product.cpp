@@ -15,11 +15,6 @@ namespace {
 // Of a matrix that is larger, every form is as fast as memory.
 constexpr int64_t kMostProducts = int64_t{1} << 20;
 
-bool is_plain(const View& view) {
-  return view.type == ElementType::kF32 && !view.is_quantized() && view.channels == nullptr &&
-         view.dims.size() >= 2 && is_one_matrix(view);
-}
-
 // Strides of axes without a second element say nothing.
 int64_t step_of(const View& view, size_t axis) {
   return view.dims[axis] == 1 ? 1 : view.strides[axis];
@@ -28,16 +23,9 @@ int64_t step_of(const View& view, size_t axis) {
 }  // namespace
 
 Offer offer_column_product(const ProductSite& site) {
-  const Lowering& lowering = site.lowering;
-  const Product& product = site.product;
   const int value = site.node().outputs[0];
-  View a = lowering.view(product.a);
-  View b = lowering.view(product.b);
-  if (product.bias != kNone) return refused("a bias of its own");
-  if (!is_plain(a) || !is_plain(b) || lowering.stored_type(value) != ElementType::kF32)
-    return refused("not two matrices of f32");
-  if (product.transpose_a) a = transposed(a);
-  if (product.transpose_b) b = transposed(b);
+  View a, b;
+  if (const std::string why = plain_operands(site, &a, &b); !why.empty()) return refused(why);
   const size_t rows_axis = a.dims.size() - 2, columns_axis = b.dims.size() - 1;
   const bool is_column = b.dims[columns_axis] == 1;
   if (!is_column && a.dims[rows_axis] != 1) return refused("neither one row nor one column");

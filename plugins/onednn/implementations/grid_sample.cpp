@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "dense.hpp"
+#include "taps.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 enum class Mode : uint8_t { kNearest, kLinear, kCubic };
 enum class Padding : uint8_t { kZeros, kBorder, kReflection };
 
+constexpr double kCubic = -0.75;  // the parameter of the cubic, as ONNX has it
 constexpr size_t kMostAxes = 3;
 constexpr int64_t kMostTaps = 64;  // a cubic over three axes
 constexpr int64_t kPoints = 32;    // of a block
@@ -82,14 +84,6 @@ int64_t pixel_of(const GridSample& g, int64_t i, int64_t size) {
   return std::clamp<int64_t>(i, 0, size - 1);
 }
 
-// Keys (1981), with a = -0.75.
-double cubic(double t) {
-  constexpr double kA = -0.75;
-  t = std::fabs(t);
-  if (t <= 1) return ((kA + 2) * t - (kA + 3)) * t * t + 1;
-  return t < 2 ? ((kA * t - 5 * kA) * t + 8 * kA) * t - 4 * kA : 0;
-}
-
 // Along one axis, or over several: pixels and their weights.
 template <int64_t kCount, class Weight>
 struct Taps {
@@ -108,7 +102,9 @@ void find_axis_taps(const GridSample& g, double x, int64_t size, Taps<4, double>
     const auto k = static_cast<size_t>(i);
     const double away = t - static_cast<double>(begin + i);
     taps->at[k] = pixel_of(g, first + begin + i, size);
-    taps->weight[k] = is_nearest ? 1 : mode == Mode::kCubic ? cubic(away) : 1 - std::fabs(away);
+    taps->weight[k] = is_nearest             ? 1
+                      : mode == Mode::kCubic ? cubic_weight(away, kCubic)
+                                             : 1 - std::fabs(away);
   }
 }
 

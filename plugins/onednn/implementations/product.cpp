@@ -52,6 +52,24 @@ bool holds_floats(const View& view) {
   return is_real_type(view.type) && !view.is_quantized();
 }
 
+std::string plain_operands(const ProductSite& site, View* a, View* b) {
+  const Lowering& lowering = site.lowering;
+  const Product& product = site.product;
+  auto is_plain = [](const View& view) {
+    return view.type == ElementType::kF32 && !view.is_quantized() && view.channels == nullptr &&
+           view.dims.size() >= 2 && is_one_matrix(view);
+  };
+  *a = lowering.view(product.a);
+  *b = lowering.view(product.b);
+  if (product.bias != kNone) return "a bias of its own";
+  const ElementType result = lowering.stored_type(site.node().outputs[0]);
+  if (!is_plain(*a) || !is_plain(*b) || result != ElementType::kF32)
+    return "not two matrices of f32";
+  if (product.transpose_a) *a = transposed(*a);
+  if (product.transpose_b) *b = transposed(*b);
+  return {};
+}
+
 bool is_one_matrix(const View& view) {
   return std::all_of(view.dims.begin(), view.dims.end() - 2, [](int64_t dim) { return dim == 1; });
 }

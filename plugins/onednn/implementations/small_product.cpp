@@ -51,24 +51,12 @@ void multiply_column(const SmallProduct& p, const float* a, const float* b, floa
   }
 }
 
-bool is_plain(const View& view) {
-  return view.type == ElementType::kF32 && !view.is_quantized() && view.channels == nullptr &&
-         view.dims.size() >= 2 && is_one_matrix(view);
-}
-
 }  // namespace
 
 Offer offer_small_product(const ProductSite& site) {
-  const Lowering& lowering = site.lowering;
-  const Product& product = site.product;
   const int value = site.node().outputs[0];
-  View a = lowering.view(product.a);
-  View b = lowering.view(product.b);
-  if (product.bias != kNone) return refused("a bias of its own");
-  if (!is_plain(a) || !is_plain(b) || lowering.stored_type(value) != ElementType::kF32)
-    return refused("not two matrices of f32");
-  if (product.transpose_a) a = transposed(a);
-  if (product.transpose_b) b = transposed(b);
+  View a, b;
+  if (const std::string why = plain_operands(site, &a, &b); !why.empty()) return refused(why);
   const size_t of_a = a.dims.size(), of_b = b.dims.size();
   const SmallProduct p{a.dims[of_a - 2],    b.dims[of_b - 1],    a.dims[of_a - 1],
                        a.strides[of_a - 2], a.strides[of_a - 1], b.strides[of_b - 2],

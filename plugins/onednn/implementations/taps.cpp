@@ -5,6 +5,13 @@
 #include <cmath>
 
 namespace tenon::onednn {
+
+double cubic_weight(double t, double a) {
+  t = std::fabs(t);
+  if (t <= 1) return ((a + 2) * t - (a + 3)) * t * t + 1;
+  return t < 2 ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : 0;
+}
+
 namespace {
 
 // The result's size before it was cut to an integer, and the very size where that was given: so
@@ -41,12 +48,6 @@ double nearest_of(const std::string& rule, double x) {
   if (rule == "ceil") return std::ceil(x);
   if (rule == "round_prefer_ceil") return std::floor(x + 0.5);
   return std::ceil(x - 0.5);
-}
-
-double cubic_weight(double t, double a) {
-  t = std::fabs(t);
-  if (t <= 1) return ((a + 2) * t - (a + 3)) * t * t + 1;
-  return t < 2 ? ((a * t - 5 * a) * t + 8 * a) * t - 4 * a : 0;
 }
 
 // How far a filter reaches to each side; antialiasing widens it when the axis shrinks.

@@ -31,6 +31,8 @@ struct ResizeAxis {
   }
 };
 
+// Of a pixel at distance t, by Keys' cubic with the parameter a.
+double cubic_weight(double t, double a);
 // The most taps that a result coordinate has.
 int64_t tap_count(const ResizeRule& rule, double scale);
 // The source coordinate of result coordinate i under kNearest, inside of the axis.

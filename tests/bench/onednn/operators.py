@@ -11,12 +11,10 @@ the copy of results to NumPy and the call in them: cases below 0.05 ms are left 
 """
 
 import argparse
-import math
 import os
 import re
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -32,19 +30,6 @@ import tenon  # noqa: E402
 LEAST_MS = 0.05
 
 
-def shortest(runs: list, rounds: int = 5, seconds: float = 0.02) -> list[float]:
-    """CPU ms of the shortest run of each, in turn."""
-    best = [math.inf] * len(runs)
-    for _ in range(rounds):
-        for i, run in enumerate(runs):
-            end = time.perf_counter() + seconds
-            while time.perf_counter() < end:
-                began = time.process_time()
-                run()
-                best[i] = min(best[i], 1e3 * (time.process_time() - began))
-    return best
-
-
 def compare(case: operator_cases.Case, random: np.random.Generator, path: str) -> list[float]:
     """ms of Tenon and of ONNX Runtime."""
     Path(path).write_bytes(case.model())
@@ -56,7 +41,7 @@ def compare(case: operator_cases.Case, random: np.random.Generator, path: str) -
     runs = [lambda: plan(**inputs), lambda: session.run(None, inputs)]
     for run in runs:
         run()
-    return shortest(runs)
+    return figures.shortest(runs)
 
 
 def main() -> int:

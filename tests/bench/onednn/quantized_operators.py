@@ -54,7 +54,7 @@ def times(case: quantized_cases.Case, form: str, random: np.random.Generator, fo
     ]
     for run in runs:
         run()
-    return operators.shortest(runs, 3)
+    return figures.shortest(runs, 3)
 
 
 def main() -> int:

@@ -13,7 +13,6 @@ with its 95 % interval over the cases.
 """
 
 import argparse
-import math
 import os
 import re
 import sys
@@ -40,19 +39,6 @@ FAMILIES = {
     ]
     for name in names
 }
-
-
-def shortest(runs: list, rounds: int, seconds: float = 0.02) -> list[float]:
-    """CPU ms of the shortest run of each, in turn."""
-    best = [math.inf] * len(runs)
-    for _ in range(rounds):
-        for i, run in enumerate(runs):
-            end = time.perf_counter() + seconds
-            while time.perf_counter() < end:
-                began = time.process_time()
-                run()
-                best[i] = min(best[i], 1e3 * (time.process_time() - began))
-    return best
 
 
 def engines(case: operator_cases.Case) -> tuple:
@@ -95,7 +81,7 @@ def report(case: operator_cases.Case, args: argparse.Namespace) -> tuple[float, 
     compiled, ours, theirs = engines(case)
     (a, first), (b, their_first) = timed(ours), timed(theirs)
     worst = 0.0 if case.name.startswith(("nn.", "dropout")) else difference(a, b)
-    ms, peer_ms = shortest([ours, theirs], args.rounds)
+    ms, peer_ms = figures.shortest([ours, theirs], args.rounds)
     plain = [one["op"] for one in compiled.describe()["fallback_nodes"]]
     notes = [f"reference: {plain}"] if plain else []
     if worst > 1e-3:

@@ -169,6 +169,10 @@ Value log_of(VectorCode& c, Value e, Value m) {
 
 }  // namespace
 
+Value with_sign_of(VectorCode& c, Value magnitude, Value x) {
+  return c.or_and(magnitude, x, c.bits(0x80000000));
+}
+
 Value polynomial(VectorCode& c, const std::vector<double>& coefficients, Value z) {
   Value p = c.number(static_cast<float>(coefficients.back()));
   for (size_t k = coefficients.size() - 1; k-- > 0;)

@@ -9,6 +9,7 @@
 
 namespace tenon::onednn::kernels::code {
 
+Value with_sign_of(VectorCode& c, Value magnitude, Value x);
 // coefficients[0] + coefficients[1] z + ...
 Value polynomial(VectorCode& c, const std::vector<double>& coefficients, Value z);
 

@@ -53,10 +53,6 @@ Value expm1(VectorCode& c, Value x) {
                  far);
 }
 
-Value with_sign_of(VectorCode& c, Value magnitude, Value x) {
-  return c.or_and(magnitude, x, c.bits(0x80000000));
-}
-
 // From here on the square of x is lost in that of 1 beside it, or the other way round.
 constexpr float kFar = 4096.0F;
 Value log_of_twice(VectorCode& c, Value x) {

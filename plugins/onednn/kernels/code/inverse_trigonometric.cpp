@@ -36,10 +36,6 @@ constexpr Split split(double x) {
   return {static_cast<float>(x), static_cast<float>(x - double{static_cast<float>(x)})};
 }
 
-Value with_sign_of(VectorCode& c, Value magnitude, Value x) {
-  return c.or_and(magnitude, x, c.bits(0x80000000));
-}
-
 // asin(t) - t for z = t^2 <= 1/4.
 Value asin_tail(VectorCode& c, Value t, Value z) {
   static const std::vector<double> kRest = interpolate(asin_rest, 0, 0.25, 6);
