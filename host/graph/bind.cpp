@@ -8,6 +8,16 @@
 
 using namespace tenon::host;
 
+namespace {
+
+TypeRef element_type_of(const Type& tensor) {
+  Type out;
+  out.dtype = tensor.dtype;
+  return seal(std::move(out));
+}
+
+}  // namespace
+
 void tn_edit::substitute_declared(const SymbolValue& value) {
   for (tn_node_id id : tables_->order) {
     for (tn_value_id output : tables_->nodes.find(id)->outputs) {
@@ -23,11 +33,16 @@ void tn_edit::forget_declared_sizes() {
     for (tn_value_id output : tables_->nodes.find(id)->outputs) {
       const Value* value = tables_->values.find(output);
       if (!value || !value->declared || value->declared->kind != TN_KIND_TENSOR) continue;
-      Type type;
-      type.dtype = value->declared->dtype;
-      tables_->values.edit(output)->declared = seal(std::move(type));
+      tables_->values.edit(output)->declared = element_type_of(*value->declared);
       touch(id);
     }
+  }
+}
+
+void tn_edit::forget_input_sizes() {
+  for (tn_value_id input : tables_->inputs) {
+    const TypeRef type = tables_->values.find(input)->type;
+    if (type->kind == TN_KIND_TENSOR) retype(input, element_type_of(*type));
   }
 }
 

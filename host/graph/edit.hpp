@@ -87,6 +87,7 @@ struct tn_edit : tenon::host::Handle<tn_edit> {
   // bind.cpp: symbols of all declared types get numbers
   void substitute_declared(const tenon::host::SymbolValue& value);
   void forget_declared_sizes();  // declared types say element types alone
+  void forget_input_sizes();     // the types of inputs say element types alone
 
   // splice.cpp
   Status splice(const tn_graph& from, std::string_view scope, tn_value_id* map, uint64_t n_pairs);

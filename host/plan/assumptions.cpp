@@ -159,6 +159,13 @@ Status forget_declared_sizes(tn_graph* graph) {
   return edit->commit();
 }
 
+Status forget_input_sizes(tn_graph* graph) {
+  TN_TRY(edit, begin_edit(graph));
+  edit->forget_input_sizes();
+  edit->forget_declared_sizes();
+  return edit->commit();
+}
+
 bool lose(const tn_plan& plan,
           int backend,
           const std::vector<std::string>& nodes,

@@ -11,6 +11,8 @@ namespace tenon::host {
 bool trusts_declared(const tn_graph& graph);
 // Declarations say element types alone from here on.
 Status forget_declared_sizes(tn_graph* graph);
+// Neither do inputs, and what was declared by their sizes.
+Status forget_input_sizes(tn_graph* graph);
 
 // A warning, once for a plan, when an output declares another shape than the bound graph computes.
 void warn_of_contradictions(tn_plan* plan, const tn_graph& bound);

@@ -121,6 +121,20 @@ class Binder {
   Inputs in_;
 };
 
+// Exporters state for the inputs of a loop's body the sizes of the first iteration, and give sizes
+// that differ one name. What the loop carries counts.
+Result<Ref<tn_graph>> bind_inputs(tn_plan* plan, Inputs in, Shapes* key) {
+  TN_TRY(source, source_of(plan));
+  Result<Ref<tn_graph>> bound = Binder(source, in).bind(key);
+  if (bound.ok() || !plan->is_body) return bound;
+  tn_graph* raw = nullptr;
+  TN_CHECK(Status(g().clone(source, &raw)));
+  Ref<tn_graph> open = Ref<tn_graph>::take(raw);
+  TN_CHECK(forget_input_sizes(raw));
+  key->clear();
+  return Binder(raw, in).bind(key);
+}
+
 }  // namespace
 
 const tn_host_graph& g() {
@@ -150,8 +164,7 @@ Result<Ref<tn_graph>> bind_shapes(tn_plan* plan,
                                   Inputs in,
                                   const Assumptions& assumptions,
                                   Shapes* key) {
-  TN_TRY(source, source_of(plan));
-  TN_TRY(bound, Binder(source, in).bind(key));
+  TN_TRY(bound, bind_inputs(plan, in, key));
   warn_of_contradictions(plan, *bound.get());
   if (!assumptions.trusts_declared) TN_CHECK(forget_declared_sizes(bound.get()));
   TN_CHECK(run_passes(*plan, bound.get()));

@@ -183,6 +183,7 @@ class Builder {
       const tn_graph* body = graph_in(attr.value->get());
       if (!body) continue;
       TN_TRY(plan, make_plan(plan_->ctx, body, {}, plan_->options_text));
+      plan->is_body = true;
       step.bodies.emplace_back(attr.name, plan);
     }
     for (tn_value_id value : node.inputs)

@@ -240,6 +240,7 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
   std::vector<std::unique_ptr<tenon::host::BackendUse>> backends;
   // Whether specializations may share one graph on which passes ran before shapes were known.
   bool shares_passes = false;
+  bool is_body = false;    // of a control-flow node: sizes that its inputs state may not hold
   bool has_bound = false;  // a first compile has begun; under `mutex`
   std::mutex preparing;    // of `prepared`
   tenon::host::Ref<tn_graph> prepared;

@@ -72,3 +72,33 @@ def test_layers_behind_bodies_run_on_the_backend(tmp_path, kind):
     left = [one["node"] for one in plan.describe().get("fallback_nodes", [])]
     assert "behind" not in left
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("carried", "made"),
+    [
+        (["r", 8], ["q", 8]),
+        (["r", 8], ["r", 8]),
+        ([3, 8], [6, 8]),
+        ([3, 8], ["q", 8]),
+        ([1, 8], [1, 8]),
+        (["r", "r"], ["q", 8]),
+    ],
+)
+@pytest.mark.parametrize("backend", ["onednn", "reference"])
+def test_a_loop_may_grow_what_its_body_states_sizes_for(tmp_path, carried, made, backend):
+    body = helper.make_graph(
+        [
+            helper.make_node("Concat", ["state", "x"], ["next"], axis=0),
+            helper.make_node("Identity", ["go"], ["on"]),
+        ],
+        "body",
+        [info("i", [], INT64), info("go", [], BOOL), info("state", carried)],
+        [info("on", [], BOOL), info("next", made)],
+    )
+    nodes = [helper.make_node("Loop", ["times", "", "x"], ["y"], body=body)]
+    model = model_of(nodes, [info("x", ["r", 8])], ["y"], [constant("times", np.array(3))])
+
+    (found,) = ran(tmp_path, model).compile(backend=backend).run({"x": X})
+
+    np.testing.assert_array_equal(found, np.concatenate([X] * 4))
