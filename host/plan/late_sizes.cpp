@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "graph/op_table.hpp"
+
 namespace tenon::host {
 namespace {
 
-// Of constants that late nodes read, in all. The last resort takes about as long to multiply one
-// row with so many as a compiler takes for a small plan.
-constexpr uint64_t kLeastWeights = uint64_t{1} << 16;
+// What each open size is taken for, and the work at which the last resort takes about as long as a
+// compiler takes for a small plan.
+constexpr int64_t kSupposedSize = 64;
+constexpr double kLeastFlops = 1 << 23;
 
 bool has_open_sizes(const Value& value) {
   return value.type->rank == TN_RANK_UNKNOWN ||
@@ -37,14 +40,40 @@ std::vector<tn_node_id> late_nodes(const Tables& tables, const std::vector<tn_no
   return out;
 }
 
-uint64_t weights_of(const Tables& tables, const std::vector<tn_node_id>& nodes) {
-  uint64_t count = 0;
-  for (tn_node_id id : nodes)
-    for (tn_value_id input : tables.nodes.find(id)->inputs) {
-      const Value* value = input ? tables.values.find(input) : nullptr;
-      if (value && value->constant) count += value->constant->bytes / sizeof(float);
-    }
-  return count;
+TypeRef supposed(const TypeRef& type) {
+  if (type->kind != TN_KIND_TENSOR || type->rank == TN_RANK_UNKNOWN) return type;
+  Type out = *type;
+  for (int64_t& dim : out.dims)
+    if (dim < 0) dim = kSupposedSize;
+  out.symbols.clear();
+  return seal(std::move(out));
+}
+
+// A view of the graph in which all that the nodes read and make has sizes.
+Ref<tn_graph> with_supposed_sizes(const tn_graph& graph, const std::vector<tn_node_id>& nodes) {
+  auto tables = std::make_shared<Tables>(*graph.tables);
+  for (tn_node_id id : nodes) {
+    const Node& node = *tables->nodes.find(id);
+    for (const std::vector<tn_value_id>* list : {&node.inputs, &node.outputs})
+      for (tn_value_id each : *list)
+        if (Value* value = each ? tables->values.edit(each) : nullptr)
+          value->type = supposed(value->type);
+  }
+  return Ref<tn_graph>::take(new_graph(graph.ctx, std::move(tables)));
+}
+
+// Whether it pays to compile them for each run's sizes.
+bool are_heavy(const tn_graph& graph, const std::vector<tn_node_id>& nodes) {
+  if (nodes.empty()) return false;
+  const Ref<tn_graph> sized = with_supposed_sizes(graph, nodes);
+  double sum = 0;
+  for (tn_node_id id : nodes) {
+    const tn_op* row = op_service()->of(sized.get(), id);
+    double flops = 0, bytes = 0;
+    if (row && row->cost && Status(row->cost(row->self, sized.get(), id, &flops, &bytes)).ok())
+      sum += flops;
+  }
+  return sum >= kLeastFlops;
 }
 
 }  // namespace
@@ -59,7 +88,7 @@ void split_late_sizes(const tn_graph& graph,
     const bool is_last = one.backend > 0 && backends[one.backend]->last_resort;
     std::vector<tn_node_id> late;
     if (is_last) late = late_nodes(tables, one.nodes);
-    if (weights_of(tables, late) < kLeastWeights) {
+    if (!are_heavy(graph, late)) {
       out.push_back(std::move(one));
       continue;
     }

@@ -17,8 +17,8 @@ TOKENS_PER_FILE = 5100
 ROOMS = {
     "host core": (
         ("host/values", "host/services", "host/graph", "host/registry", "host/session"),
-        6942,
-        53110,
+        6956,
+        53190,
     ),
     "host discovery": (("host/discovery",), 337, 2344),
     "host types": (("host/types",), 550, 4400),
@@ -29,7 +29,7 @@ ROOMS = {
     "host files": (("host/files",), 480, 3500),
     "host crashes": (("host/crashes",), 490, 3100),
     "host backends": (("host/backends",), 430, 3400),
-    "host runtime": (("host/plan",), 2860, 22800),
+    "host runtime": (("host/plan",), 2910, 23210),
     "host text": (("host/text",), 900, 7500),
     "host report": (("host/report",), 120, 1000),
     "host capi": (("host/capi",), 700, 5100),

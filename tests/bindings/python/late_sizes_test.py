@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes behind sizes that only a run knows: with weights among them they are compiled for the sizes
-of each run."""
+"""Nodes behind sizes that only a run knows: with much to compute they are compiled for the sizes of
+each run."""
 
 import numpy as np
 import pytest
 import tenon as tn
 from onnx import helper
-from onnx_models import constant, info, model_of, ran
+from onnx_models import INT64, constant, info, model_of, ran
 
 RNG = np.random.default_rng(0)
 WIDE = RNG.normal(size=(256, 512)).astype("f") / 16
+BOOL = 9
 BACK = RNG.normal(size=(512, 256)).astype("f") / 16
 
 
@@ -59,3 +60,41 @@ def test_taps_and_profiles_reach_behind_late_sizes(tmp_path) -> None:
     x = RNG.normal(size=(9, 256)).astype("f")
     ops = {row["op"] for row in plan.profile(x=x)}
     assert "MatMul" in ops, ops
+
+
+@pytest.mark.parametrize(("channels", "is_compiled"), [(128, True), (2, False)])
+def test_windows_of_as_many_boxes_as_a_run_keeps(tmp_path, channels, is_compiled) -> None:
+    """A level of a detector's pyramid. The work counts: there are no weights."""
+    nodes = [
+        helper.make_node("Compress", ["boxes", "keep"], ["kept"], axis=0),
+        helper.make_node("Compress", ["of", "keep"], ["kept_of"], axis=0),
+        helper.make_node(
+            "RoiAlign",
+            ["maps", "kept", "kept_of"],
+            ["y"],
+            output_height=7,
+            output_width=7,
+            sampling_ratio=2,
+        ),
+    ]
+    inputs = [
+        info("maps", [1, channels, 16, 16]),
+        info("boxes", ["n", 4]),
+        info("of", ["n"], INT64),
+        info("keep", ["n"], BOOL),
+    ]
+    loaded = ran(tmp_path, model_of(nodes, inputs, ["y"], []))
+    plan, reference = (loaded.compile(backend=name) for name in ("onednn", "reference"))
+    for n in (6, 9):
+        corners = RNG.uniform(0, 8, (n, 4)).astype("f")
+        feeds = {
+            "maps": RNG.normal(size=(1, channels, 16, 16)).astype("f"),
+            "boxes": corners + np.array([0, 0, 7, 7], "f"),
+            "of": np.zeros(n, np.int64),
+            "keep": np.arange(n) % 3 != 0,
+        }
+        np.testing.assert_allclose(
+            plan.run(feeds)[0], reference.run(feeds)[0], rtol=1e-4, atol=1e-5
+        )
+    falls_back = any(f["op"] == "RoiAlign" for f in plan.describe()["fallback_nodes"])
+    assert falls_back != is_compiled
