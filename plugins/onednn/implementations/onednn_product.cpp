@@ -3,7 +3,10 @@
 // fast; then it is asked for a kernel that takes all along what follows, else for one that takes
 // nothing.
 
+#include <algorithm>
+#include <array>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "cpu.hpp"
@@ -145,9 +148,7 @@ class Matmul {
     if (!fused_.why_not.empty()) return fused_.why_not;
     if (operands_.int8)
       describe_scales(a_.quant, b_.quant, mask_of_scales(b_, c_dims_.size()), &fused_.attr);
-    const Desc dst = operands_.folds
-                         ? matrix_descriptor(fused_.dst, c_dims_, row_major_strides(c_dims_))
-                         : matrix_descriptor(is_transposed_ ? transposed(fused_.dst) : fused_.dst);
+    const Desc dst = describe_result();
     const Desc a = matrix_descriptor(a_, a_dims_, a_strides_);
     const bool is_packed = operands_.packs_b || operands_.packs_in_run;
     const Desc b = is_packed
@@ -164,6 +165,9 @@ class Matmul {
     }
     return why_no_kernel(pd_, takes_plain_loops);
   }
+
+  // oneDNN's older way, for what its newer kernels do not read.
+  bool is_gemm() const { return std::string_view(pd_.impl_info_str()).starts_with("gemm"); }
 
   void emit() {
     std::vector<Argument> arguments = bind(lowering_, epilogue_, fused_);
@@ -195,6 +199,38 @@ class Matmul {
     weights.strides = b_strides_;
     return packed_weights(lowering_, lowering_.graph().values[product_.b].name, weights,
                           pd_.weights_desc(), 1);
+  }
+
+  Desc describe_result() {
+    if (operands_.folds) return matrix_descriptor(fused_.dst, c_dims_, row_major_strides(c_dims_));
+    View dst = is_transposed_ ? transposed(fused_.dst) : fused_.dst;
+    if (epilogue_.nodes.empty() && bias_ == kNone && !operands_.int8) merge_batch_axes(dst);
+    return matrix_descriptor(dst);
+  }
+
+  // Batch axes through which one stride passes in operands and result are one axis, with others of
+  // one element in front: oneDNN's fast kernels read a few orders of four axes alone.
+  void merge_batch_axes(View& dst) {
+    const std::array<std::pair<Dims*, Dims*>, 3> all = {
+        {{&dst.dims, &dst.strides}, {&a_dims_, &a_strides_}, {&b_dims_, &b_strides_}}};
+    if (dst.dims.size() < 4) return;
+    const size_t axis = dst.dims.size() - 3;
+    for (size_t n = axis; n > 0; --n) {
+      const int64_t inner = dst.dims[axis], outer = dst.dims[axis - 1];
+      const bool are_one = std::ranges::all_of(all, [&](const auto& each) {
+        const auto& [dims, strides] = each;
+        return (*dims)[axis] == inner && (*dims)[axis - 1] == outer &&
+               (*strides)[axis - 1] == (*strides)[axis] * inner;
+      });
+      if (!are_one) return;
+      for (const auto& [dims, strides] : all) {
+        (*dims)[axis] = inner * outer;
+        dims->erase(dims->begin() + static_cast<ptrdiff_t>(axis) - 1);
+        dims->insert(dims->begin(), 1);
+        strides->erase(strides->begin() + static_cast<ptrdiff_t>(axis) - 1);
+        strides->insert(strides->begin(), element_count(*dims));
+      }
+    }
   }
 
   void choose_dims() {
@@ -280,6 +316,31 @@ struct FormSite {
   Operands operands;
 };
 
+bool is_gemm(const ProductSite& site, const Operands& operands) {
+  Matmul matmul(site, operands, site.alone);
+  return matmul.describe(true).empty() && matmul.is_gemm();
+}
+
+// As row-major matrices where oneDNN has a newer kernel for these and takes gemm for what was
+// found: its gemm takes 35 ms to make its kernels when a process first needs one, and the copy is
+// won back (heads of 64 in thirds of rows, 4 to 256 tokens: 0.8 to 0.93 of the time).
+Operands without_gemm(const ProductSite& site, const Operands& found) {
+  const bool may_copy = !found.int8 && !found.packs_b && !found.packs_in_run;
+  if (!may_copy || !is_gemm(site, found)) return found;
+  Operands copied = found;
+  for (View* view : {&copied.b, &copied.a}) {
+    if (is_row_major(*view)) continue;
+    view->strides = row_major_strides(view->dims);
+    if (is_gemm(site, copied)) continue;
+    Lowering& lowering = site.lowering;
+    copied.b =
+        is_row_major(found.b) ? found.b : lowering.read_row_major(site.product.b, found.b.type);
+    if (view == &copied.a) copied.a = lowering.read_row_major(site.product.a, found.a.type);
+    return copied;
+  }
+  return found;
+}
+
 Offer offer_form(const FormSite& form, const Epilogue& epilogue) {
   auto matmul = std::make_shared<Matmul>(form.site, form.operands, epilogue);
   std::string why = matmul->describe(epilogue.nodes.empty());
@@ -301,7 +362,7 @@ Names onednn_product_form_names() {
 
 Offer offer_onednn_product(const ProductSite& site) {
   return accepted([&site] {
-    const FormSite form{site, OperandReader(site).read()};
+    const FormSite form{site, without_gemm(site, OperandReader(site).read())};
     const std::span<const Implementation<FormSite>> forms(kForms);
     choose<FormSite>(site.lowering, form, forms.subspan(site.epilogue.nodes.empty() ? 1 : 0));
   });

@@ -108,3 +108,42 @@ def test_large_computed_products(batch, layouts, precision):
     bound = {"fp32": 1e-5, "bf16": 0.02}[precision]
     for mine, wants in zip(got(a, b, row), run_numpy(a, b, row)):
         np.testing.assert_allclose(np.asarray(mine), wants, rtol=bound, atol=12 * bound)
+
+
+def stored(x, order, width):
+    """The array whose axes lie in this order in memory, as a part of rows that are wider."""
+    held = np.transpose(x, order)
+    wide = np.zeros((*held.shape[:-1], width * held.shape[-1]), "f")
+    wide[..., : held.shape[-1]] = held
+    return wide
+
+
+def read(x, order, size):
+    return tn.permute_dims(x[..., :size], list(np.argsort(order)))
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("seed", range(40))
+def test_batches_lie_in_any_order_of_axes(seed, precision):
+    """As heads of attention do: [tokens, batch, heads, depth], or a third of one product's rows."""
+    random = np.random.default_rng(seed)
+    sizes = (1, 2, 3, 8, 10, 17)
+    batch = random.choice(sizes[:4], random.integers(1, 4))
+    m, k, n = random.choice(sizes, 3)
+    rank = len(batch) + 2
+    orders = [random.permutation(rank) for _ in range(3)]
+    widths = random.choice((1, 1, 3), 2)
+    a = random.normal(size=(*batch, m, k)).astype("f")
+    b = random.normal(size=(*batch, k, n)).astype("f")
+
+    def product(a, b):
+        left, right = (read(x, o, s) for x, o, s in zip((a, b), orders, lasts))
+        return tn.permute_dims(left @ right, [int(axis) for axis in orders[2]])
+
+    lasts = [int(x.shape[order[-1]]) for x, order in zip((a, b), orders)]
+    held = [stored(x, order, width) for x, order, width in zip((a, b), orders, widths)]
+    got = tn.jit(product, backend="onednn", threads=1, precision=precision)(*held)
+
+    want = np.transpose(a.astype("d") @ b.astype("d"), orders[2])
+    bound = {"fp32": 1e-5, "bf16": 0.02}[precision]
+    np.testing.assert_allclose(np.asarray(got), want, rtol=bound, atol=12 * bound)
