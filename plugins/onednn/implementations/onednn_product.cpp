@@ -204,16 +204,22 @@ class Matmul {
   Desc describe_result() {
     if (operands_.folds) return matrix_descriptor(fused_.dst, c_dims_, row_major_strides(c_dims_));
     View dst = is_transposed_ ? transposed(fused_.dst) : fused_.dst;
-    if (epilogue_.nodes.empty() && bias_ == kNone && !operands_.int8) merge_batch_axes(dst);
+    if (epilogue_.nodes.empty() && bias_ == kNone && !operands_.int8) choose_batch_axes(dst);
     return matrix_descriptor(dst);
   }
 
-  // Batch axes through which one stride passes in operands and result are one axis, with others of
-  // one element in front: oneDNN's fast kernels read a few orders of four axes alone.
-  void merge_batch_axes(View& dst) {
+  // oneDNN's fast kernels read a few orders of four axes alone. So there are two batch axes at
+  // least, and those through which one stride passes in operands and result are one, with others of
+  // one element in front.
+  void choose_batch_axes(View& dst) {
     const std::array<std::pair<Dims*, Dims*>, 3> all = {
         {{&dst.dims, &dst.strides}, {&a_dims_, &a_strides_}, {&b_dims_, &b_strides_}}};
-    if (dst.dims.size() < 4) return;
+    if (dst.dims.size() < 3) return;
+    for (const auto& [dims, strides] : all) {
+      if (dims->size() > 3) continue;
+      dims->insert(dims->begin(), 1);
+      strides->insert(strides->begin(), element_count(*dims));
+    }
     const size_t axis = dst.dims.size() - 3;
     for (size_t n = axis; n > 0; --n) {
       const int64_t inner = dst.dims[axis], outer = dst.dims[axis - 1];
@@ -345,6 +351,8 @@ Offer offer_form(const FormSite& form, const Epilogue& epilogue) {
   auto matmul = std::make_shared<Matmul>(form.site, form.operands, epilogue);
   std::string why = matmul->describe(epilogue.nodes.empty());
   if (!why.empty()) return refused(std::move(why));
+  if (!epilogue.nodes.empty() && matmul->is_gemm() && !is_gemm(form.site, form.operands))
+    return refused("only gemm takes along what follows");
   return accepted([matmul] { matmul->emit(); });
 }
 
