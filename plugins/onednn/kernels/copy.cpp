@@ -249,7 +249,7 @@ void strided_copy(const Context& context, const StridedCopy& copy) {
   const Axes axes = merge(copy);
   if (axes.count <= 0) return;
   const Axis& inner = axes.axis[axes.rank - 1];
-  if (inner.src != 1 && inner.dst == 1) {
+  if (inner.src != 0 && inner.src != 1 && inner.dst == 1) {  // a repeated one fills its row
     constexpr int64_t kPair = 2;  // two interleaved rows are picked apart faster than in tiles
     for (int64_t d = 0; d + 1 < axes.rank; ++d) {
       if (axes.axis[d].src == 1 && axes.axis[d].n > kPair)

@@ -122,6 +122,9 @@ TEST_P(Copy, SlicesBackwardsAndBroadcasts) {
   const StridedCopy spread{src.data(), dst.data(), 2, 2, {30, 50}, {50, 0}, {50, 1}};
   strided_copy(context_, spread);
   expect_copied(spread, "expand");
+  const StridedCopy rows{src.data(), dst.data(), 2, 2, {30, 50}, {1, 0}, {50, 1}};
+  strided_copy(context_, rows);
+  expect_copied(rows, "each element fills a row");
 }
 
 // The last element of the source is the last one that is read.
