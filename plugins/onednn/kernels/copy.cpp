@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "kernel_table.h"
+#include "numbers.h"
 
 namespace tenon::onednn::kernels {
 
@@ -84,7 +85,11 @@ void pick_elements(const char* src, char* dst, int64_t n) {
 
 template <class T>
 void copy_elements(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n) {
-  if (src_stride == 2 && dst_stride == 1) return pick_elements<T, 2>(src, dst, n);
+  if (dst_stride == 1) {
+    if (src_stride == 2) return pick_elements<T, 2>(src, dst, n);
+    if (src_stride == 3) return pick_elements<T, 3>(src, dst, n);
+    if (src_stride == 4) return pick_elements<T, 4>(src, dst, n);
+  }
   if (src_stride == 0 && dst_stride == 1) {
     T repeated;
     std::memcpy(&repeated, src, sizeof(T));
@@ -211,6 +216,43 @@ void copy_by_tiles(const Context& context,
   });
 }
 
+// So many rows, `row_stride` apart, element by element in turn: n of each.
+template <class T, int64_t n_rows>
+void interleave(const T* src, int64_t row_stride, int64_t n, T* dst) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t row = 0; row < n_rows; ++row)
+      dst[i * n_rows + row] = src[row * row_stride + i];
+}
+
+// Whether pixels of two or three channels are made of planes.
+bool is_interleaving(const Axes& axes) {
+  const Axis& inner = axes.axis[axes.rank - 1];
+  if (axes.rank < 2 || inner.dst != 1 || (inner.n != 2 && inner.n != 3)) return false;
+  return axes.axis[axes.rank - 2].src == 1 && axes.axis[axes.rank - 2].dst == inner.n;
+}
+
+void copy_interleaved(const Context& context, const StridedCopy& copy, const Axes& axes) {
+  Axes outer = axes;
+  const Axis channels = outer.axis[--outer.rank];
+  const Axis pixels = outer.axis[--outer.rank];
+  constexpr int64_t kPixels = 4096;  // of one piece
+  const int64_t n_pieces = (pixels.n + kPixels - 1) / kPixels;
+  visit_width(copy.element_bytes, [&]<class T>() {
+    const int64_t bytes = std::min(kPixels, pixels.n) * channels.n * copy.element_bytes * 2;
+    const int64_t n = axes.count / channels.n / pixels.n * n_pieces;
+    parallel_for(context.parallel, n, grain_rows(bytes), [&](int64_t lo, int64_t hi) {
+      for (int64_t piece = lo; piece < hi; ++piece) {
+        const int64_t first = piece % n_pieces * kPixels;
+        const Offsets at = offsets_of(outer, piece / n_pieces);
+        const T* src = static_cast<const T*>(copy.src) + at.src + first;
+        T* dst = static_cast<T*>(copy.dst) + at.dst + first * channels.n;
+        const int64_t some = std::min(kPixels, pixels.n - first);
+        (channels.n == 2 ? interleave<T, 2> : interleave<T, 3>)(src, channels.src, some, dst);
+      }
+    });
+  });
+}
+
 constexpr int64_t kMirrorTile = 64;
 
 // Tiles (row, row) to (row, last).
@@ -248,12 +290,13 @@ void mirror_upper(const Context& context, void* square, int64_t element_bytes, i
 void strided_copy(const Context& context, const StridedCopy& copy) {
   const Axes axes = merge(copy);
   if (axes.count <= 0) return;
+  if (is_interleaving(axes)) return copy_interleaved(context, copy, axes);
   const Axis& inner = axes.axis[axes.rank - 1];
   if (inner.src != 0 && inner.src != 1 && inner.dst == 1) {  // a repeated one fills its row
-    constexpr int64_t kPair = 2;  // two interleaved rows are picked apart faster than in tiles
-    for (int64_t d = 0; d + 1 < axes.rank; ++d) {
-      if (axes.axis[d].src == 1 && axes.axis[d].n > kPair)
-        return copy_by_tiles(context, copy, axes, d);
+    // What is interleaved of few rows is picked apart faster than in tiles.
+    const bool is_picked = inner.src == 3 || (inner.src == 4 && copy.element_bytes <= 2);
+    for (int64_t d = 0; d + 1 < axes.rank && !is_picked; ++d) {
+      if (axes.axis[d].src == 1 && axes.axis[d].n > 2) return copy_by_tiles(context, copy, axes, d);
     }
   }
   copy_by_rows(context, copy, axes);

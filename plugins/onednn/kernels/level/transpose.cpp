@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A 2-d transpose in blocks: N registers of 16 bytes with N elements each.
+// A 2-d transpose in blocks: N registers with N elements each, of 16 bytes but for narrow tiles.
 
 #include "transpose.h"
 
@@ -22,12 +22,13 @@ inline void block(const T* src, int64_t src_stride, T* dst, int64_t dst_stride) 
     std::memcpy(dst + i * dst_stride, &row[i], sizeof(row[i]));
 }
 
-template <class T>
+// In blocks of N x N, or smaller ones where the tile is narrower.
+template <class T, int64_t N = 16 / sizeof(T)>
 void run(const TransposeTile& tile) {
-  constexpr int64_t N = 16 / sizeof(T);
   const T* src = static_cast<const T*>(tile.src);
   T* dst = static_cast<T*>(tile.dst);
   if (tile.rows < N || tile.cols < N) {
+    if constexpr (N > 4) return run<T, N / 2>(tile);
     for (int64_t c = 0; c < tile.cols; ++c)
       for (int64_t r = 0; r < tile.rows; ++r)
         dst[c * tile.dst_stride + r] = src[r * tile.src_stride + c];
