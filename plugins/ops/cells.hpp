@@ -3,6 +3,7 @@
 // Moving elements without looking at them. Cells shows a tensor as cells of whole bytes: types
 // under 8 bits are unpacked to one byte each, and packed again by flush().
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
@@ -31,6 +32,17 @@ class Cells {
   void copy(int64_t to, const Cells& from, int64_t at_index, int64_t count = 1) const {
     if (count == 0) return;
     std::memcpy(at(to), from.at(at_index), static_cast<size_t>(count) * size_);
+  }
+  // All `count` cells become the one of `from`: what is filled is copied behind itself.
+  void fill(const Cells& from, int64_t at_index, int64_t count) const {
+    if (count == 0) return;
+    constexpr size_t kBlock = size_t{16} << 10;  // stays in the first cache
+    copy(0, from, at_index);
+    const size_t bytes = static_cast<size_t>(count) * size_;
+    for (size_t done = size_, n = 0; done < bytes; done += n) {
+      n = std::min({done, kBlock, bytes - done});
+      std::memcpy(data_ + done, data_, n);
+    }
   }
   // Writes unpacked cells back.
   void flush() {

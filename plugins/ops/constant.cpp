@@ -89,8 +89,7 @@ Status fill_ref(const Call& call) {
     return invalid(cat("value: expected one element, got ", element_count(one)));
   TN_TRY(out, call.out(0, dtype_of(one), shape));
   Cells from(one), to(out);
-  for (int64_t i = 0, n = element_count(out); i < n; ++i)
-    to.copy(i, from, 0);
+  to.fill(from, 0, element_count(out));
   to.flush();
   return {};
 }

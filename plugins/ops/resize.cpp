@@ -236,6 +236,32 @@ T stored(double value) {
   }
 }
 
+// The nearest elements as they are, of any type.
+void take_nearest(const Call& call,
+                  const Settings& s,
+                  const std::vector<Axis>& axes,
+                  const std::vector<int64_t>& which,
+                  const DLTensor& out) {
+  const std::vector<int64_t> strides = dense_strides(call.shape(0));
+  std::vector<std::vector<int64_t>> at(axes.size());  // of each axis, in elements
+  int64_t rows = 1;
+  for (size_t d = 0; d < axes.size(); ++d) {
+    const bool moved = std::find(which.begin(), which.end(), int64_t(d)) != which.end();
+    for (int64_t i = 0; i < axes[d].out; ++i)
+      at[d].push_back((moved ? taps_of(s, axes[d], i).at[0] : i) * strides[d]);
+    if (d + 1 < axes.size()) rows *= axes[d].out;
+  }
+  Cells from(call.in(0)), to(out);
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t rest = row, first = 0;
+    for (size_t d = axes.size() - 1; d-- > 0; rest /= axes[d].out)
+      first += at[d][static_cast<size_t>(rest % axes[d].out)];
+    for (int64_t i = 0; i < axes.back().out; ++i)
+      to.copy(row * axes.back().out + i, from, first + at.back()[static_cast<size_t>(i)]);
+  }
+  to.flush();
+}
+
 Status resize_ref(const Call& call) {
   Node node = call.node();
   std::span<const int64_t> in = call.shape(0);
@@ -254,6 +280,10 @@ Status resize_ref(const Call& call) {
   TN_TRY(out, call.out(0, call.dtype(0), shape));
   if (element_count(shape) == 0) return {};
   if (element_count(in) == 0) return invalid("x: expected elements, got none");
+  if (s.mode == "nearest" && s.rule != "tf_crop_and_resize" && !axes.empty()) {
+    take_nearest(call, s, axes, which, out);
+    return {};
+  }
   double extrapolated = node.attr_float("extrapolation_value");
   return dispatch<kNumeric>(call.dtype(0), [&]<class T>() -> Status {
     const T* x = call.data<T>(0);

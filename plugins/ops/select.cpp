@@ -60,9 +60,15 @@ Status compress_ref(const Call& call) {
   }
   int64_t n = element_count(call.in(1));
   if (n > size) return invalid(cat("condition: expected at most ", size, " flags, got ", n));
-  std::vector<int64_t> at;
-  for (int64_t i = 0; i < n; ++i)
-    if (call.data<uint8_t>(1)[i] != 0) at.push_back(i);
+  // No branch: flags are in no order that could be foreseen.
+  std::vector<int64_t> at(static_cast<size_t>(n) + 1);
+  const uint8_t* flags = call.data<uint8_t>(1);
+  size_t n_taken = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    at[n_taken] = i;
+    n_taken += flags[i] != 0 ? 1 : 0;
+  }
+  at.resize(n_taken);
   return take(call, 0, at);
 }
 

@@ -141,9 +141,42 @@ struct Known {
   std::vector<Run> runs;
 };
 
+constexpr int64_t kMergedBytes = int64_t{64} << 10;  // of longer rows there are few for threads
+
+bool takes_whole_rows(const Shapes& s, const Known& known) {
+  const size_t rank = s.to.size();
+  if (rank < 2 || s.from.back() != s.to.back() || known.runs.size() != 1) return false;
+  const Run& run = known.runs.front();
+  return run.start == 0 && (run.step == 1 || run.length == 1) &&
+         s.to[rank - 2] * s.to.back() * s.element_bytes <= kMergedBytes;
+}
+
+// Where rows are taken as they are, they and the axis around them are one axis.
+void merge_whole_rows(Shapes& s, Known& known) {
+  while (takes_whole_rows(s, known)) {
+    const int64_t row = s.to.back();
+    s.to.pop_back();
+    s.from.pop_back();
+    const int64_t* table = known.entries.data() + s.outer_entries();
+    std::vector<Run> outer(static_cast<size_t>(s.to.back()));
+    outer.resize(static_cast<size_t>(find_runs(table, s.to.back(), outer.data())));
+    known.runs.clear();
+    for (const Run& run : outer) {
+      const bool is_joined = run.start < 0 || run.step == 1;
+      for (int64_t i = 0; i < (is_joined ? 1 : run.length); ++i)
+        known.runs.push_back(
+            {is_joined ? run.length * row : row, (run.start + i * run.step) * row, 1});
+    }
+    known.entries.resize(static_cast<size_t>(s.outer_entries()));
+    s.to.back() *= row;
+    s.from.back() *= row;
+    s.strides = row_major_strides(s.from);
+  }
+}
+
 // What constant parameters say, found once; null: a run has to read them, or they are wrong.
 std::shared_ptr<const Known> known_tables(
-    const Graph& graph, const Node& node, const Shapes& s, int filler, const FillTables& fill) {
+    const Graph& graph, const Node& node, Shapes& s, int filler, const FillTables& fill) {
   std::vector<void*> parameters(node.inputs.size());
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     if (static_cast<int>(i) == filler || node.inputs[i] == kNone) continue;
@@ -158,6 +191,7 @@ std::shared_ptr<const Known> known_tables(
   known->runs.resize(static_cast<size_t>(find_runs(last, s.to.back(), known->runs.data())));
   known->runs.shrink_to_fit();
   known->entries.resize(static_cast<size_t>(s.outer_entries()));
+  merge_whole_rows(s, *known);
   known->entries.shrink_to_fit();
   return known;
 }

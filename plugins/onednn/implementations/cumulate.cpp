@@ -21,21 +21,49 @@ struct Cumulate {
 
 constexpr int64_t kColumns = 256;  // neighbours along the axes behind, which are added at once
 
-// Up to kColumns columns from `src` on, `inner` apart from row to row.
+// Numbers of T are joined as these.
 template <class T>
-void run_columns(const Cumulate& c, const AxisSplit& split, int64_t n, const T* src, T* dst) {
-  using Sum = std::conditional_t<kernels::kIsReal<T>, double, int64_t>;
-  Sum totals[kColumns];
-  std::fill_n(totals, n, c.is_product ? Sum(1) : Sum(0));
-  for (int64_t k = 0; k < split.k; ++k) {
-    const int64_t at = (c.is_reverse ? split.k - 1 - k : k) * split.inner;
+using SumOf = std::conditional_t<kernels::kIsReal<T>, double, int64_t>;
+
+template <bool kIsProduct, class Sum>
+Sum joined(Sum before, Sum number) {
+  if constexpr (kIsProduct)
+    return wrapping_mul(before, number);
+  else
+    return wrapping_add(before, number);
+}
+
+// One column: its total stays in a register.
+template <bool kIsProduct, bool kIsExclusive, class T>
+void run_column(int64_t k, int64_t step, const T* src, T* dst) {
+  SumOf<T> total = kIsProduct ? 1 : 0;
+  for (int64_t left = k; left > 0; --left, src += step, dst += step) {
+    const SumOf<T> before = total;
+    total = joined<kIsProduct>(before, kernels::number_cast<SumOf<T>>(*src));
+    *dst = kernels::number_cast<T>(kIsExclusive ? before : total);
+  }
+}
+
+// Up to kColumns columns, whose numbers lie side by side.
+template <bool kIsProduct, bool kIsExclusive, class T>
+void run_columns(int64_t k, int64_t step, int64_t n, const T* src, T* dst) {
+  if (n == 1) return run_column<kIsProduct, kIsExclusive>(k, step, src, dst);
+  SumOf<T> totals[kColumns];
+  std::fill_n(totals, n, kIsProduct ? SumOf<T>(1) : SumOf<T>(0));
+  for (int64_t left = k; left > 0; --left, src += step, dst += step) {
     for (int64_t i = 0; i < n; ++i) {
-      const Sum number = kernels::number_cast<Sum>(src[at + i]);
-      const Sum before = totals[i];
-      totals[i] = c.is_product ? wrapping_mul(before, number) : wrapping_add(before, number);
-      dst[at + i] = kernels::number_cast<T>(c.is_exclusive ? before : totals[i]);
+      const SumOf<T> before = totals[i];
+      totals[i] = joined<kIsProduct>(before, kernels::number_cast<SumOf<T>>(src[i]));
+      dst[i] = kernels::number_cast<T>(kIsExclusive ? before : totals[i]);
     }
   }
+}
+
+template <class T>
+auto columns_of(const Cumulate& c) {
+  if (c.is_product)
+    return c.is_exclusive ? run_columns<true, true, T> : run_columns<true, false, T>;
+  return c.is_exclusive ? run_columns<false, true, T> : run_columns<false, false, T>;
 }
 
 const char* run(const Cumulate& c, const kernels::Context& context, void* const* pointers) {
@@ -45,16 +73,19 @@ const char* run(const Cumulate& c, const kernels::Context& context, void* const*
   const AxisSplit split = split_at(c.dims, axis);
   const int64_t n_blocks = (split.inner + kColumns - 1) / kColumns;
   const int64_t widest = std::min(split.inner, kColumns);
+  const int64_t step = c.is_reverse ? -split.inner : split.inner;  // to the next row
   kernels::visit(c.type, [&]<class T>() {
+    const T* src = static_cast<const T*>(pointers[0]);
+    T* dst = static_cast<T*>(pointers[2]);
     kernels::parallel_for(context.parallel, split.outer * n_blocks,
                           kernels::grain_rows(split.k * widest * static_cast<int64_t>(sizeof(T))),
-                          [&](int64_t lo, int64_t hi) {
+                          [&, add_columns = columns_of<T>(c)](int64_t lo, int64_t hi) {
                             for (int64_t block = lo; block < hi; ++block) {
-                              const int64_t first = block % n_blocks * kColumns;
-                              const int64_t at = block / n_blocks * split.k * split.inner + first;
-                              run_columns(c, split, std::min(kColumns, split.inner - first),
-                                          static_cast<const T*>(pointers[0]) + at,
-                                          static_cast<T*>(pointers[2]) + at);
+                              const int64_t column = block % n_blocks * kColumns;
+                              const int64_t at = block / n_blocks * split.k * split.inner + column +
+                                                 (c.is_reverse ? (split.k - 1) * split.inner : 0);
+                              add_columns(split.k, step, std::min(kColumns, split.inner - column),
+                                          src + at, dst + at);
                             }
                           });
   });

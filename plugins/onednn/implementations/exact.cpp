@@ -2,6 +2,7 @@
 #include "exact.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 
@@ -34,8 +35,9 @@ Arithmetic arithmetic_of(const Graph& graph, const Node& node) {
   const ElementType from = graph.values[node.inputs[0]].type;
   const ElementType to = graph.values[node.outputs[0]].type;
   if (kernels::is_real(from) || kernels::is_real(to)) return {TN_EXPR_DOMAIN_FLOAT, 64};
-  const bool are_words = kernels::element_bytes(from) <= 4 && kernels::element_bytes(to) <= 4;
-  return {TN_EXPR_DOMAIN_INT, are_words ? 32U : 64U};
+  const int64_t bytes = std::max(kernels::element_bytes(from), kernels::element_bytes(to));
+  const bool is_signed = kernels::visit(from, []<class T>() { return std::is_signed_v<T>; });
+  return {is_signed ? TN_EXPR_DOMAIN_INT : TN_EXPR_DOMAIN_UINT, static_cast<uint32_t>(8 * bytes)};
 }
 
 // The node's program over its inputs in order; a cast passes its first input on.
@@ -53,11 +55,20 @@ kernels::ExactEdge edge_of(const View& view, const Dims& dims) {
 std::optional<double> number_of(const Value& value) {
   if (value.data == nullptr || value.count() != 1) return std::nullopt;
   if (value.type == ElementType::kF64) return *static_cast<const double*>(value.data);
-  const bool is_integer = value.type == ElementType::kI64 || value.type == ElementType::kI32;
-  const int64_t number = is_integer ? integer_at(value.data, value.type, 0) : INT64_MAX;
-  constexpr int64_t kMost = int64_t{1} << 53;
-  if (number < -kMost || number > kMost) return std::nullopt;
-  return static_cast<double>(number);
+  if (value.type > ElementType::kU64 || kernels::is_real(value.type)) return std::nullopt;
+  const double number = kernels::visit(value.type, [&]<class T>() {
+    return static_cast<double>(*static_cast<const T*>(value.data));
+  });
+  return std::fabs(number) < 0x1p53 ? std::optional(number) : std::nullopt;
+}
+
+// Whether a pointwise node is of Booleans alone.
+bool is_logic(const Graph& graph, const Node& node) {
+  if (is_cast(node) || node.expr.empty() || !is_pointwise(graph, node)) return false;
+  const auto is_bool = [&](int value) {
+    return value == kNone || graph.values[value].type == ElementType::kBool;
+  };
+  return std::ranges::all_of(node.inputs, is_bool) && std::ranges::all_of(node.outputs, is_bool);
 }
 
 // Nodes of one shape and arithmetic that read one another, as one pass over memory. What nothing
@@ -84,7 +95,8 @@ class ExactGroup {
   bool fits(int index) {
     const Node& node = graph_.nodes[index];
     if (node.expr.empty() || node.outputs.size() != 1 || is_cast(node)) return false;
-    if (is_pointwise(graph_, node) || !refuse_exact(graph_, node).empty()) return false;
+    const bool is_exact = !is_pointwise(graph_, node) || is_logic(graph_, node);
+    if (!is_exact || !refuse_exact(graph_, node).empty()) return false;
     if (arithmetic_of(graph_, node) != arithmetic_) return false;
     if (graph_.values[node.outputs[0]].dims != dims_) return false;
     if (program_.size() + node.expr.size() > kMostProgram) return false;
@@ -199,7 +211,29 @@ void ExactGroup::lower() {
   lowering_.add_step(std::move(step));
 }
 
+// Whether floating-point numbers could be computed in one pass with the node's result, directly or
+// behind more logic; looked at so many nodes deep.
+bool joins_reals(const Graph& graph, const Node& node, int depth = 6) {
+  const Value& made = graph.values[node.outputs[0]];
+  return std::ranges::any_of(made.users, [&](int user) {
+    const Node& reader = graph.nodes[user];
+    if (!is_pointwise(graph, reader) || graph.values[reader.outputs[0]].dims != made.dims)
+      return false;
+    return !is_logic(graph, reader) || depth == 0 || joins_reals(graph, reader, depth - 1);
+  });
+}
+
 }  // namespace
+
+std::string refuse_logic(const Lowering& lowering, int index) {
+  const Graph& graph = lowering.graph();
+  const Node& node = graph.nodes[index];
+  if (!is_logic(graph, node) || !refuse_exact(graph, node).empty()) return "not of Booleans alone";
+  const bool are_ordered = std::ranges::all_of(
+      node.inputs, [&](int input) { return input == kNone || is_row_major(lowering.view(input)); });
+  if (!are_ordered) return "its operands are not row-major";
+  return joins_reals(graph, node) ? "floating-point nodes of its shape read it" : "";
+}
 
 std::string refuse_exact(const Graph& graph, const Node& node) {
   if (!is_cast(node) && node.expr.empty()) return "no expression for these types";

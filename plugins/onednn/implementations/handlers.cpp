@@ -70,7 +70,7 @@ constexpr Handler kHandlers[] = {
     {"ReduceSum", refuse_reduce, lower_reduce, kAnyType | kEmpty},
     {"ReduceSumSquare", refuse_reduce, lower_reduce, kAnyType | kEmpty},
     {"Reshape", refuse_reshape, lower_reshape, kAnyType},
-    {"Resize", refuse_resize, lower_resize, kEmpty | kWidened},
+    {"Resize", refuse_resize, lower_resize, kAnyType | kEmpty | kWidened},
     {"ReverseSequence", refuse_reverse_sequence, lower_reverse_sequence, kAnyType},
     {"RoiAlign", refuse_roi_align, lower_roi_align, kWidened},
     {"Scan", refuse_scan, lower_scan, kAnyType},

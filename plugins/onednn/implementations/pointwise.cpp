@@ -44,6 +44,12 @@ Offer offer_scalars(const PointwiseSite& site) {
   return accepted(site.scalars);
 }
 
+Offer offer_logic(const PointwiseSite& site) {
+  if (std::string why = refuse_logic(site.lowering, site.index); !why.empty())
+    return refused(std::move(why));
+  return accepted([&site] { lower_exact(site.lowering, site.index); });
+}
+
 Offer offer_group(const PointwiseSite& site) {
   return accepted([&site] { PointwiseGroup(site.lowering, site.index).lower(); });
 }
@@ -52,6 +58,7 @@ constexpr Implementation<PointwiseSite> kPointwise[] = {
     {"softmax with its front", offer_front},
     {"scalarized", offer_scalars},
     {"rows with their reduction", offer_rows},
+    {"logic", offer_logic},
     {"pointwise", offer_group},
 };
 

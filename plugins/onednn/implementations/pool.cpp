@@ -113,10 +113,17 @@ struct PoolSite {
   const Node& node() const { return lowering.graph().nodes[index]; }
 };
 
+// A value of 8-bit integers, as between operators of integers.
+bool holds_bytes(const Value& value) {
+  return value.type == ElementType::kU8 || value.type == ElementType::kS8;
+}
+
 Offer offer_quantized_max(const PoolSite& site) {
-  const View& src = site.lowering.view(site.node().inputs[0]);
+  const int value = site.node().inputs[0];
+  const View& src = site.lowering.view(value);
   if (site.shape.algorithm != A::pooling_max) return refused("not a maximum");
-  if (!holds_quantized(src) || src.channels != nullptr || src.quant.scale <= 0)
+  const bool is_quantized = holds_quantized(src) && src.channels == nullptr && src.quant.scale > 0;
+  if (!is_quantized && !holds_bytes(site.lowering.graph().values[value]))
     return refused("the source is not quantized to 8 bits");
   if (src.dims.size() != 4) return refused("no image of two axes");
   if (site.shape.window.dilates != Dims{0, 0}) return refused("dilated");
@@ -220,8 +227,20 @@ std::string max_pool_key(const Window& window) {
   return key;
 }
 
+// Of integers there is one kernel.
+static std::string refuse_pool_of_bytes(const Graph& graph, const Node& node) {
+  const Dims& dims = graph.values[node.inputs[0]].dims;
+  if (node.op != "MaxPool" || has_max_places(node) || dims.size() != 4)
+    return "of integers only maxima of images of two axes";
+  const Dims dilations = node.integers("dilations", Dims(2, 1));
+  if (dilations != Dims(2, 1)) return "dilated maxima of integers";
+  return graph.values[node.inputs[0]].count() == 0 ? "empty tensor" : "";
+}
+
 std::string refuse_pool(const Graph& graph, const Node& node) {
-  if (std::string why = refuse_image(graph.values[node.inputs[0]]); !why.empty()) return why;
+  const Value& x = graph.values[node.inputs[0]];
+  std::string why_not = holds_bytes(x) ? refuse_pool_of_bytes(graph, node) : refuse_image(x);
+  if (!why_not.empty()) return why_not;
   if (has_max_places(node) && graph.values[node.inputs[0]].count() > INT32_MAX)
     return "indices beyond 32 bits";
   Dims kernel = node.integers("kernel_shape");

@@ -167,6 +167,12 @@ Resample resample_of(const Graph& graph, const Node& node) {
   return r;
 }
 
+// Why results are not numbers of the source as they are.
+std::string why_not_taken(const ResizeRule& rule) {
+  if (rule.mode != ResizeRule::Mode::kNearest) return "means of neighbours";
+  return rule.coordinates == "tf_crop_and_resize" ? "numbers from outside of the image" : "";
+}
+
 }  // namespace
 
 bool is_by_whole_sizes(const Graph& graph, const Node& node) {
@@ -184,12 +190,14 @@ bool is_by_whole_sizes(const Graph& graph, const Node& node) {
 
 std::string refuse_resample(const Graph& graph, const Node& node) {
   const Value& src = graph.values[node.inputs[0]];
-  if (src.type != ElementType::kF32 || src.count() == 0) return "only f32 that is not empty";
+  if (src.count() == 0) return "an empty tensor";
   if (src.dims.empty() || src.dims.size() > kMostAxes) return "only 1 to 8 axes";
   size_t scales = given(graph, node, 2);
   size_t sizes = given(graph, node, 3);
   if ((scales > 0) == (sizes > 0)) return "expected scales or sizes";
   Resample r = resample_of(graph, node);
+  const bool only_moves = why_not_taken(r.rule).empty();
+  if (src.type != ElementType::kF32 && !only_moves) return "means of numbers other than f32";
   int64_t n = static_cast<int64_t>(r.axes.size());
   const Value& list = graph.values[node.inputs[std::max(scales, sizes)]];
   if (list.count() != n) return "expected one scale or size for each axis";
@@ -247,11 +255,11 @@ void lower_resample(Lowering& lowering, int index) {
 }
 
 std::string refuse_nearest(const Lowering& lowering, const Node& node) {
-  const View& src = lowering.view(node.inputs[0]);
-  const ResizeRule rule = resample_of(lowering.graph(), node).rule;
-  if (rule.mode != ResizeRule::Mode::kNearest) return "means of neighbours";
-  if (rule.coordinates == "tf_crop_and_resize") return "numbers from outside of the image";
-  return is_row_major(src) ? "" : "the channels lie side by side";
+  const Graph& graph = lowering.graph();
+  if (std::string why = why_not_taken(resample_of(graph, node).rule); !why.empty()) return why;
+  const bool is_read_as_it_lies = is_row_major(lowering.view(node.inputs[0])) ||
+                                  graph.values[node.inputs[0]].type != ElementType::kF32;
+  return is_read_as_it_lies ? "" : "the channels lie side by side";
 }
 
 void lower_nearest(Lowering& lowering, int index) {

@@ -11,7 +11,7 @@ namespace tenon::onednn {
 bool is_by_whole_sizes(const Graph& graph, const Node& node);
 std::string refuse_resample(const Graph& graph, const Node& node);
 void lower_resample(Lowering& lowering, int node);
-// What stays in row-major order and takes the nearest numbers moves them as they are stored.
+// What takes the nearest numbers in row-major order moves them as they are stored: of any type.
 std::string refuse_nearest(const Lowering& lowering, const Node& node);
 void lower_nearest(Lowering& lowering, int node);
 

@@ -36,13 +36,20 @@ std::string refuse_resize(const Graph& graph, const Node& node) {
 
 namespace {
 
+// Whether the value is stored as 8-bit integers, with one scale or as what they are.
+bool are_bytes(const Lowering& lowering, int value) {
+  const View& found = lowering.view(value);
+  const bool are_integers = found.type == ElementType::kU8 || found.type == ElementType::kS8;
+  return are_integers && found.channels == nullptr &&
+         (found.is_quantized() || lowering.graph().values[value].type == found.type);
+}
+
 // Channels-last. The nearest of quantized values is one of them: they stay as they are stored.
 View read_source(Lowering& lowering, int value, bool is_linear) {
   const View found = lowering.view(value);
   const Dims strides = channels_last_strides(found.dims);
-  const bool are_bytes =
-      found.is_quantized() && found.channels == nullptr && kernels::element_bytes(found.type) == 1;
-  if (are_bytes && !is_linear) return lowering.read_stored(value, strides, found.type);
+  if (are_bytes(lowering, value) && !is_linear)
+    return lowering.read_stored(value, strides, found.type);
   return lowering.read(value, lowering.read_real(value).type, strides);
 }
 
@@ -78,8 +85,12 @@ struct ResizeSite {
 
 Offer offer_onednn(const ResizeSite& site) {
   const Graph& graph = site.lowering.graph();
-  if (!is_fast(graph, graph.nodes[site.index]))
-    return refused("coordinates or rounding that oneDNN does not have");
+  const Node& node = graph.nodes[site.index];
+  const bool takes_integers =
+      are_bytes(site.lowering, node.inputs[0]) && !is_row_major(site.lowering.view(node.inputs[0]));
+  if (graph.values[node.inputs[0]].type != ElementType::kF32 && !takes_integers)
+    return refused("neither f32 nor bytes whose channels lie side by side");
+  if (!is_fast(graph, node)) return refused("coordinates or rounding that oneDNN does not have");
   return accepted([&site] { build(site.lowering, site.index); });
 }
 

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "kernel_table.h"
+#include "numbers.h"
 
 namespace tenon::onednn::kernels {
 
@@ -84,7 +86,11 @@ void pick_elements(const char* src, char* dst, int64_t n) {
 
 template <class T>
 void copy_elements(const char* src, int64_t src_stride, char* dst, int64_t dst_stride, int64_t n) {
-  if (src_stride == 2 && dst_stride == 1) return pick_elements<T, 2>(src, dst, n);
+  if (dst_stride == 1) {
+    if (src_stride == 2) return pick_elements<T, 2>(src, dst, n);
+    if (src_stride == 3) return pick_elements<T, 3>(src, dst, n);
+    if (src_stride == 4) return pick_elements<T, 4>(src, dst, n);
+  }
   if (src_stride == 0 && dst_stride == 1) {
     T repeated;
     std::memcpy(&repeated, src, sizeof(T));
@@ -211,6 +217,77 @@ void copy_by_tiles(const Context& context,
   });
 }
 
+// So many rows, `row_stride` apart, element by element in turn, and the reverse: n of each.
+template <class T, int64_t n_rows>
+void interleave(const T* src, int64_t row_stride, int64_t n, T* dst) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t row = 0; row < n_rows; ++row)
+      dst[i * n_rows + row] = src[row * row_stride + i];
+}
+template <class T, int64_t n_rows>
+void separate(const T* src, int64_t row_stride, int64_t n, T* dst) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t row = 0; row < n_rows; ++row)
+      dst[row * row_stride + i] = src[i * n_rows + row];
+}
+
+// Pixels of two or three channels, as pixels on one side and as planes on the other.
+struct Pixels {
+  Axes outer;
+  Axis along = {};
+  int64_t n_channels = 0;
+  int64_t plane = 0;  // from one plane to the next
+  bool to_pixels = false;
+};
+std::optional<Pixels> find_pixels(const Axes& axes, int64_t element_bytes) {
+  Pixels found{.outer = axes};
+  const Axis last = found.outer.axis[--found.outer.rank];
+  if (last.dst != 1 || axes.rank < 2) return std::nullopt;
+  const auto has_channels = [](int64_t n) { return n == 2 || n == 3; };
+  const Axis& next = axes.axis[axes.rank - 2];
+  found.to_pixels = has_channels(last.n) && next.src == 1 && next.dst == last.n;
+  if (found.to_pixels) {
+    --found.outer.rank;
+    found.along = next;
+    found.n_channels = last.n;
+    found.plane = last.src;
+    return found;
+  }
+  // Planes of 32 bits are picked one after the other in less time.
+  const int64_t most = element_bytes == 4 ? 2 : 3;
+  for (int64_t d = 0; d < found.outer.rank; ++d) {
+    const Axis axis = found.outer.axis[d];
+    if (axis.src != 1 || axis.n != last.src || !has_channels(axis.n) || axis.n > most) continue;
+    std::copy(found.outer.axis + d + 1, found.outer.axis + found.outer.rank, found.outer.axis + d);
+    --found.outer.rank;
+    found.along = last;
+    found.n_channels = axis.n;
+    found.plane = axis.dst;
+    return found;
+  }
+  return std::nullopt;
+}
+
+void copy_pixels(const Context& context, const StridedCopy& copy, const Pixels& p, int64_t count) {
+  constexpr int64_t kPixels = 4096;  // of one piece
+  const int64_t n_pieces = (p.along.n + kPixels - 1) / kPixels;
+  const int64_t n = count / p.n_channels / p.along.n * n_pieces;
+  const int64_t bytes = std::min(kPixels, p.along.n) * p.n_channels * copy.element_bytes * 2;
+  visit_width(copy.element_bytes, [&]<class T>() {
+    const auto move = p.to_pixels ? (p.n_channels == 2 ? interleave<T, 2> : interleave<T, 3>)
+                                  : (p.n_channels == 2 ? separate<T, 2> : separate<T, 3>);
+    parallel_for(context.parallel, n, grain_rows(bytes), [&](int64_t lo, int64_t hi) {
+      for (int64_t piece = lo; piece < hi; ++piece) {
+        const int64_t first = piece % n_pieces * kPixels;
+        const Offsets at = offsets_of(p.outer, piece / n_pieces);
+        move(static_cast<const T*>(copy.src) + at.src + first * p.along.src, p.plane,
+             std::min(kPixels, p.along.n - first),
+             static_cast<T*>(copy.dst) + at.dst + first * p.along.dst);
+      }
+    });
+  });
+}
+
 constexpr int64_t kMirrorTile = 64;
 
 // Tiles (row, row) to (row, last).
@@ -248,12 +325,14 @@ void mirror_upper(const Context& context, void* square, int64_t element_bytes, i
 void strided_copy(const Context& context, const StridedCopy& copy) {
   const Axes axes = merge(copy);
   if (axes.count <= 0) return;
+  if (const std::optional<Pixels> pixels = find_pixels(axes, copy.element_bytes))
+    return copy_pixels(context, copy, *pixels, axes.count);
   const Axis& inner = axes.axis[axes.rank - 1];
-  if (inner.src != 1 && inner.dst == 1) {
-    constexpr int64_t kPair = 2;  // two interleaved rows are picked apart faster than in tiles
-    for (int64_t d = 0; d + 1 < axes.rank; ++d) {
-      if (axes.axis[d].src == 1 && axes.axis[d].n > kPair)
-        return copy_by_tiles(context, copy, axes, d);
+  if (inner.src != 0 && inner.src != 1 && inner.dst == 1) {  // a repeated one fills its row
+    // What is interleaved of few rows is picked apart faster than in tiles.
+    const bool is_picked = inner.src == 3 || (inner.src == 4 && copy.element_bytes <= 2);
+    for (int64_t d = 0; d + 1 < axes.rank && !is_picked; ++d) {
+      if (axes.axis[d].src == 1 && axes.axis[d].n > 2) return copy_by_tiles(context, copy, axes, d);
     }
   }
   copy_by_rows(context, copy, axes);

@@ -2,6 +2,7 @@
 #include "exact.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "exact_args.h"
 #include "kernel_table.h"
@@ -20,7 +21,6 @@ int arity(uint32_t op) {
 class Reals {
  public:
   using Number = double;
-  static constexpr ElementType kOwn = ElementType::kF64;
   explicit Reals(const Context& context) { context.table->real_ops(&ops_); }
 
   void load(ElementType type, const void* source, int64_t at, int64_t stride, int64_t n, double* to)
@@ -58,17 +58,41 @@ class Reals {
   const RealOps* ops_ = nullptr;
 };
 
-// N: int64_t, or int32_t for types of no more bits.
+// f32, f16 and bf16, of which integers are made by nothing but a conversion.
+class Singles {
+ public:
+  using Number = float;
+  explicit Singles(const Context& context) : table_(context.table) { table_->single_ops(&ops_); }
+
+  void load(ElementType type, const void* source, int64_t at, int64_t stride, int64_t n, float* to)
+      const {
+    if (stride == 1) return table_->load_f32({source, type}, at, n, to);
+    table_->load_strided({source, type}, at, stride, n, to);
+  }
+  void store(ElementType type, const float* from, int64_t n, void* target, int64_t at) const {
+    ops_->store[static_cast<int>(type)](from, n,
+                                        static_cast<char*>(target) + at * element_bytes(type));
+  }
+  void apply(uint32_t, const float*, const float*, const float*, uint32_t, int64_t, float*) const {}
+  CompareOp<float> comparison(uint32_t) const { return nullptr; }
+
+ private:
+  const KernelTable* table_;
+  const SingleOps* ops_ = nullptr;
+};
+
+// N: int64_t, or int32_t or int8_t for types of no more bits.
 template <class N>
 class Integers {
  public:
   using Number = N;
-  static constexpr ElementType kOwn = sizeof(N) == 8 ? ElementType::kI64 : ElementType::kI32;
   Integers(const Context& context, bool is_unsigned) : is_unsigned_(is_unsigned) {
     if constexpr (sizeof(N) == 8)
       context.table->integer_ops(&ops_);
-    else
+    else if constexpr (sizeof(N) == 4)
       context.table->word_ops(&ops_);
+    else
+      context.table->byte_ops(&ops_);
   }
 
   void load(
@@ -94,36 +118,69 @@ class Integers {
   const IntegerOps<N>* ops_ = nullptr;
 };
 
-// Of a word above INT32_MAX the bits.
+// Of an unsigned number the bits.
 template <class N>
 N constant(double number) {
-  if constexpr (std::is_same_v<N, int32_t>)
-    return static_cast<int32_t>(static_cast<int64_t>(number));
-  else
+  if constexpr (std::is_floating_point_v<N>)
     return static_cast<N>(number);
+  else
+    return static_cast<N>(static_cast<int64_t>(number));
 }
 
 template <class N>
 constexpr int64_t kTile = kExactTile * 8 / static_cast<int64_t>(sizeof(N));
 
-// Whether 32 bits hold every number of the program as 64 would: of what is read, of the constants,
-// and of results, which wrap to the type.
-bool fits_words(const ExactSpec& spec) {
-  if (spec.domain == TN_EXPR_DOMAIN_FLOAT || spec.bits > 32) return false;
-  const bool is_signed = spec.domain == TN_EXPR_DOMAIN_INT;
-  const double least = is_signed ? INT32_MIN : 0.0;
-  const double most = is_signed ? double{INT32_MAX} : double{UINT32_MAX};
+bool is_signed(ElementType type) {
+  return type == ElementType::kS8 || type == ElementType::kS16 || type == ElementType::kI32 ||
+         type == ElementType::kI64;
+}
+
+// Whether integers of so many bytes hold every number of the program as 64 bits would: of what is
+// read, of the constants, and of results, which wrap to the type.
+bool fits_bytes(const ExactSpec& spec, int64_t bytes) {
+  if (spec.domain == TN_EXPR_DOMAIN_FLOAT || spec.bits > 8 * bytes) return false;
+  const bool has_sign = spec.domain == TN_EXPR_DOMAIN_INT;
+  const double span = std::ldexp(1.0, static_cast<int>(8 * bytes));
+  const double least = has_sign ? -span / 2 : 0.0;
   auto fits = [&](const tn_expr_node& node) {
-    if (node.op == TN_EXPR_CONST) return node.imm >= least && node.imm <= most;
+    if (node.op == TN_EXPR_CONST) return node.imm >= least && node.imm < least + span;
     if (node.op != TN_EXPR_INPUT) return true;
     const ElementType type = spec.inputs[node.a].type;
-    if (element_bytes(type) < 4)
-      return is_signed || (type != ElementType::kS8 && type != ElementType::kS16);
-    return type == (is_signed ? ElementType::kI32 : ElementType::kU32);
+    if (element_bytes(type) < bytes) return has_sign || !is_signed(type);
+    return element_bytes(type) == bytes && is_signed(type) == has_sign;
   };
   return std::ranges::all_of(spec.nodes, fits) &&
-         std::ranges::all_of(spec.results,
-                             [](const ExactResult& r) { return element_bytes(r.type) <= 4; });
+         std::ranges::all_of(spec.results, [bytes](const ExactResult& r) {
+           return element_bytes(r.type) <= bytes;
+         });
+}
+
+// Whether nothing but integers are made of nothing but f32, or of what f32 holds.
+bool is_of_singles(const ExactSpec& spec) {
+  if (spec.nodes.size() != 1 || spec.nodes[0].op != TN_EXPR_INPUT) return false;
+  const ElementType from = spec.inputs[spec.nodes[0].a].type;
+  return is_real(from) && from != ElementType::kF64 &&
+         std::ranges::none_of(spec.results, [](const ExactResult& r) {
+           return is_real(r.type) || r.type == ElementType::kBool;
+         });
+}
+
+// The type that numbers have in a tile.
+ElementType own_type(const ExactSpec& spec) {
+  if (is_of_singles(spec)) return ElementType::kF32;
+  if (spec.domain == TN_EXPR_DOMAIN_FLOAT) return ElementType::kF64;
+  if (fits_bytes(spec, 1)) return ElementType::kS8;
+  return fits_bytes(spec, 4) ? ElementType::kI32 : ElementType::kI64;
+}
+
+// Whether numbers of this type have the bits of those in a tile.
+bool has_bits_of(ElementType type, ElementType own) {
+  return element_bytes(type) == element_bytes(own) && is_real(type) == is_real(own);
+}
+
+// Whether an instruction makes 0 or 1.
+bool makes_truths(uint32_t op) {
+  return op == TN_EXPR_NOT || (op >= TN_EXPR_EQ && op <= TN_EXPR_XOR);
 }
 
 std::string why_not(const ExactSpec& spec) {
@@ -157,7 +214,7 @@ std::string ExactPlan::make(const ExactSpec& spec) {
   nodes_.assign(spec.nodes.begin(), spec.nodes.end());
   domain_ = spec.domain;
   bits_ = spec.bits;
-  in_words_ = fits_words(spec);
+  own_ = own_type(spec);
   results_.assign(spec.results.begin(), spec.results.end());
   is_compared_.assign(nodes_.size(), false);
   for (const ExactResult& result : results_)
@@ -186,7 +243,18 @@ std::string ExactPlan::make(const ExactSpec& spec) {
     for (std::vector<int64_t>& strides : strides_)
       strides.push_back(0);
   }
+  in_place_ = is_made_in_place();
   return {};
+}
+
+// Whether the one result is what the last node makes, in its bits: an operand that lies under the
+// target is not read again.
+bool ExactPlan::is_made_in_place() const {
+  if (results_.size() != 1 || results_[0].node + 1 != nodes_.size()) return false;
+  const tn_expr_node& node = nodes_.back();
+  if (node.op == TN_EXPR_CONST || is_compared_.back() || lies_ready(node)) return false;
+  const ElementType type = results_[0].type;
+  return has_bits_of(type, own_) && (type != ElementType::kBool || makes_truths(node.op));
 }
 
 // Whether a result is a comparison that nothing else needs as a number.
@@ -204,16 +272,14 @@ bool ExactPlan::is_only_compared(const ExactResult& result) const {
 
 // Tiles of a row are equally long, so that none is a short remainder.
 int64_t ExactPlan::tiles_of_row() const {
-  const int64_t tile = in_words_ ? kTile<int32_t> : kTile<int64_t>;
+  const int64_t tile = kExactTile * 8 / element_bytes(own_);
   return std::max<int64_t>(1, (dims_.back() + tile - 1) / tile);
 }
 
 // Whether the numbers of an input are used where they lie: of their width, one behind the other.
-bool ExactPlan::lies_ready(const tn_expr_node& node, ElementType wanted) const {
-  if (node.op != TN_EXPR_INPUT || strides_[node.a].back() != 1) return false;
-  const ElementType type = types_[node.a];
-  return type == wanted || (wanted == ElementType::kI64 && type == ElementType::kU64) ||
-         (wanted == ElementType::kI32 && type == ElementType::kU32);
+bool ExactPlan::lies_ready(const tn_expr_node& node) const {
+  return node.op == TN_EXPR_INPUT && strides_[node.a].back() == 1 &&
+         has_bits_of(types_[node.a], own_);
 }
 
 template <class N>
@@ -230,7 +296,7 @@ void ExactPlan::run_tile(const Domain& domain,
                          int64_t n) const {
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const tn_expr_node& node = nodes_[i];
-    if (node.op == TN_EXPR_CONST || is_compared_[i] || lies_ready(node, Domain::kOwn)) continue;
+    if (node.op == TN_EXPR_CONST || is_compared_[i] || lies_ready(node)) continue;
     if (node.op == TN_EXPR_INPUT) {
       domain.load(types_[node.a], frame.sources[node.a], frame.at[node.a], strides_[node.a].back(),
                   n, frame.values[i]);
@@ -291,13 +357,15 @@ void ExactPlan::run_tiles(const Domain& domain,
         frame.at[i] += rest % dims_[axis] * strides_[i][axis];
     }
     for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (!lies_ready(nodes_[i], Domain::kOwn)) continue;
+      if (!lies_ready(nodes_[i])) continue;
       // Only read: no instruction writes an input.
       frame.values[i] =
           const_cast<N*>(static_cast<const N*>(sources[nodes_[i].a])) + frame.at[nodes_[i].a];
     }
+    const int64_t at = tile / tiles * inner + column;
+    if (in_place_) frame.values[nodes_.size() - 1] = static_cast<N*>(targets[0]) + at;
     run_tile(domain, frame, n);
-    store_tile(domain, frame, n, targets, tile / tiles * inner + column);
+    if (!in_place_) store_tile(domain, frame, n, targets, at);
   }
 }
 
@@ -308,14 +376,16 @@ void ExactPlan::run(const Context& context,
   for (size_t axis = 0; axis + 1 < dims_.size(); ++axis)
     n *= dims_[axis];
   const int64_t length = dims_.back() / tiles_of_row() + 1;
-  const int64_t tile_bytes = length * (in_words_ ? 4 : 8) * static_cast<int64_t>(nodes_.size());
+  const int64_t tile_bytes = length * element_bytes(own_) * static_cast<int64_t>(nodes_.size());
   auto run_in = [&](const auto& domain) {
     parallel_for(context.parallel, n, grain_rows(tile_bytes),
                  [&](int64_t lo, int64_t hi) { run_tiles(domain, sources, targets, lo, hi); });
   };
-  if (domain_ == TN_EXPR_DOMAIN_FLOAT) return run_in(Reals(context));
+  if (own_ == ElementType::kF32) return run_in(Singles(context));
+  if (own_ == ElementType::kF64) return run_in(Reals(context));
   const bool is_unsigned = domain_ != TN_EXPR_DOMAIN_INT;
-  if (in_words_) return run_in(Integers<int32_t>(context, is_unsigned));
+  if (own_ == ElementType::kS8) return run_in(Integers<int8_t>(context, is_unsigned));
+  if (own_ == ElementType::kI32) return run_in(Integers<int32_t>(context, is_unsigned));
   run_in(Integers<int64_t>(context, is_unsigned));
 }
 

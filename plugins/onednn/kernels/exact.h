@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One pointwise program in exact arithmetic: integers that wrap to their width, in 64 bits, or in
-// 32 where their types have no more, and f64. What the f32 kernel (pointwise.h) would round runs
-// here: index arithmetic, comparisons of wide integers, casts between integers, double. The rules
-// are abi/expr.md's. Tiles stay in L1; each instruction is one loop over the tile, in the vectors
-// of the level. Operands of the width of the arithmetic and without gaps are read where they lie. A
-// plan is immutable, runs on any thread and allocates nothing. A target may be exactly one of the
-// sources; no other overlap is allowed.
+// 32 or 8 where their types have no more, and f64. What the f32 kernel (pointwise.h) would round
+// runs here: index arithmetic, comparisons of wide integers, masks, casts to integers, double. The
+// rules are abi/expr.md's. Tiles stay in L1; each instruction is one loop over the tile, in the
+// vectors of the level. Operands of the width of the arithmetic and without gaps are read where
+// they lie, and a single result of that width is made where it is wanted. A plan is immutable, runs
+// on any thread and allocates nothing. A target may be exactly one of the sources; no other overlap
+// is allowed.
 
 #include <span>
 #include <string>
@@ -53,8 +54,9 @@ class ExactPlan {
   struct Frame;
 
   int64_t tiles_of_row() const;
-  bool lies_ready(const tn_expr_node& node, ElementType wanted) const;
+  bool lies_ready(const tn_expr_node& node) const;
   bool is_only_compared(const ExactResult& result) const;
+  bool is_made_in_place() const;
   template <class Domain>
   void run_tiles(const Domain& domain,
                  const void* const* sources,
@@ -78,7 +80,8 @@ class ExactPlan {
   std::vector<std::vector<int64_t>> strides_;  // [inputs][rank]
   uint32_t domain_ = 0;
   uint32_t bits_ = 64;
-  bool in_words_ = false;  // 32 bits hold all numbers
+  ElementType own_ = ElementType::kI64;  // the type that numbers have in a tile
+  bool in_place_ = false;                // the last node is made in the target
 };
 
 }  // namespace tenon::onednn::kernels

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a level has for exact.h: each instruction of f64 and of integers, and each conversion of
-// integers from and to an element type, as one loop over a tile. Integers are 64 bits wide, or 32
-// where the type has no more (N: int64_t, int32_t); those of unsigned types are kept in the same
-// bits. `out` may be an operand itself, and overlaps none otherwise.
+// numbers from and to an element type, as one loop over a tile. Integers are 64 bits wide, or 32 or
+// 8 where the type has no more (N: int64_t, int32_t, int8_t); those of unsigned types are kept in
+// the same bits. `out` may be an operand itself, and overlaps none otherwise.
 
 #include <cstdint>
 
@@ -11,7 +11,7 @@
 
 namespace tenon::onednn::kernels {
 
-constexpr int64_t kExactTile = 256;  // numbers of 64 bits, or twice as many of 32
+constexpr int64_t kExactTile = 256;  // numbers of 64 bits, or as many bytes of narrower ones
 
 // bits: of the element type, to which a result wraps.
 template <class N>
@@ -47,6 +47,12 @@ struct RealOps {
   // Null: not in vectors.
   RealLoad load[static_cast<int>(ElementType::kCount)];
   RealStore store[static_cast<int>(ElementType::kCount)];
+};
+
+// Conversions of f32, which holds every f16 and bf16, to integers.
+using SingleStore = void (*)(const float* from, int64_t n, void* dst);
+struct SingleOps {
+  SingleStore store[static_cast<int>(ElementType::kCount)];  // null: no integer
 };
 
 }  // namespace tenon::onednn::kernels

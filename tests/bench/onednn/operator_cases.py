@@ -21,7 +21,7 @@ ReduceProd ReduceSum ReduceSumSquare""".split()
 @dataclass
 class Case:
     """shapes: of the inputs. constants: further inputs, None is an absent one. highest: integer
-    inputs are below it."""
+    inputs are below it. least: their smallest. order: of inputs and constants in the node."""
 
     op: str
     shapes: list[tuple]
@@ -30,12 +30,21 @@ class Case:
     types: list[int] | None = None
     outputs: int = 1
     highest: int = 100
+    least: int = 0
+    order: tuple[int, ...] | None = None
 
     def name(self) -> str:
         shapes = " ".join("x".join(map(str, shape)) for shape in self.shapes)
         numbers = [c.tolist() for c in self.constants if c is not None and c.size <= 8]
+        kinds = [TensorProto.DataType.Name(kind).lower() for kind in self.types or ()]
         return " ".join(
-            [self.op, shapes, *(f"{k}={v}" for k, v in self.attributes.items()), *map(str, numbers)]
+            [
+                self.op,
+                *kinds,
+                shapes,
+                *(f"{k}={v}" for k, v in self.attributes.items()),
+                *map(str, numbers),
+            ]
         )
 
     def model(self) -> bytes:
@@ -50,6 +59,8 @@ class Case:
             names.append("" if constant is None else f"c{i}")
             if constant is not None:
                 stored.append(onnx.numpy_helper.from_array(constant, f"c{i}"))
+        if self.order:
+            names = [names[i] for i in self.order]
         results = [f"y{i}" for i in range(self.outputs)]
         node = helper.make_node(self.op, names, results, **self.attributes)
         outputs = [onnx.ValueInfoProto(name=name) for name in results]
@@ -63,7 +74,9 @@ class Case:
             kind = helper.tensor_dtype_to_np_dtype((self.types or [FLOAT] * len(self.shapes))[i])
             is_float = np.issubdtype(kind, np.floating)
             data = (
-                random.random(shape) + 0.1 if is_float else random.integers(0, self.highest, shape)
+                random.random(shape) + 0.1
+                if is_float
+                else random.integers(self.least, self.highest, shape)
             )
             made[f"x{i}"] = data.astype(kind)
         return made

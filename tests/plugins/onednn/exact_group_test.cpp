@@ -47,5 +47,53 @@ TEST_F(BothBackends, IntegersOfAGroupWrapToTheirWidth) {
   EXPECT_EQ(part["steps"], 1) << part;
 }
 
+// Masks that nothing but masks are made of.
+TEST_F(BothBackends, LogicOfBooleansIsOneStepOfBytes) {
+  const char* text = R"(graph {
+  input %a: bool[4, 500]
+  input %b: bool[4, 1]
+  %n: bool[4, 1] = Not(%b) @n1
+  %c: bool[4, 500] = And(%a, %n) @n2
+  %d: bool[4, 500] = Xor(%c, %b) @n3
+  %y: bool[4, 500] = Or(%d, %a) @n4
+  output y = %y
+})";
+  expect_same(text, 0);
+  const json part = run(parse(text), {{"backend", "onednn"}}).plan["partitions"][0];
+  EXPECT_EQ(part["kernels"], json({{"tenon:exact", 2}})) << part;
+}
+
+TEST_F(BothBackends, LogicThatChoosesBetweenFloatsIsOneStepWithThem) {
+  const char* text = R"(graph {
+  input %a: bool[4, 500]
+  input %b: bool[4, 1]
+  input %x: f32[4, 500]
+  constant %low: f32[] = [-10000]
+  %c: bool[4, 500] = And(%a, %b) @n1
+  %d: bool[4, 500] = Not(%c) @n2
+  %y: f32[4, 500] = Where(%d, %x, %low) @n3
+  output y = %y
+})";
+  expect_same(text, 0);
+  const json part = run(parse(text), {{"backend", "onednn"}}).plan["partitions"][0];
+  EXPECT_EQ(part["steps"], 1) << part;
+}
+
+// The result of 8 bits wraps, and is compared with a number that is none of 8 bits.
+TEST_F(BothBackends, BytesWrapBeforeTheyAreCompared) {
+  const char* text = R"(graph {
+  input %x: u8[3, 700]
+  input %r: u8[700]
+  constant %three: u8[] = [3]
+  %a: u8[3, 700] = Mul(%x, %three) @n1
+  %b: u8[3, 700] = Sub(%a, %r) @n2
+  %c: u8[3, 700] = Div(%b, %three) @n3
+  %d: bool[3, 700] = Less(%c, %r) @n4
+  %y: u8[3, 700] = Where(%d, %c, %x) @n5
+  output y = %y
+})";
+  expect_same(text, 0);
+}
+
 }  // namespace
 }  // namespace tenon::test

@@ -64,6 +64,13 @@ class Edges : public PluginTest {
   }
 };
 
+TEST_F(Edges, AConstantOfAnyShapeIsOneNumber) {
+  for (const char* n : {"0", "1", "3", "70001"})
+    EXPECT_EQ(run(cat("  constant %s: i64[1] = [", n, "]\n"), cat("f32[", n, "]"),
+                  "ConstantOfShape(%s) {value = tensor f32[1] = [2.5]}"),
+              std::vector<float>(static_cast<size_t>(std::stoi(n)), 2.5F));
+}
+
 // numpy.pad of x[1:], and of x[:-1].
 TEST_F(Edges, PadRepeatsWhatNegativePadsLeave) {
   EXPECT_EQ(padded("[-1, 4]", "7", "wrap"), (std::vector<float>{1, 2, 3, 1, 2, 3, 1}));

@@ -20,7 +20,7 @@ Value sign_extended(VectorCode& c, Value byte) {
 Value dequantized(VectorCode& c, Value whole, Quant quant) {
   Value real = c.from_whole(whole);
   if (quant.scale == 0.0F) return real;
-  real = c.sub(real, c.number(static_cast<float>(quant.zero_point)));
+  if (quant.zero_point != 0) real = c.sub(real, c.number(static_cast<float>(quant.zero_point)));
   return c.mul(real, c.number(quant.scale));
 }
 
@@ -49,6 +49,7 @@ Value to_byte(VectorCode& c, Value real, Quant quant, float low, float high) {
   // Bounds are codes, so it is the same whether they come before rounding or after it.
   real = bounded(real, (low - zero) * quant.scale, (high - zero) * quant.scale);
   Value steps = c.to_whole(quotient(c, real, quant.scale));
+  if (quant.zero_point == 0) return steps;
   return c.add_bits(steps, c.bits(static_cast<uint32_t>(quant.zero_point)));
 }
 

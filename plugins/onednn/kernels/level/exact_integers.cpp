@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions and conversions of 64-bit and 32-bit integers, one vectorised loop each; contract in
-// ../exact_args.h.
+// Instructions and conversions of integers of 64, 32 and 8 bits, one vectorised loop each; contract
+// in ../exact_args.h.
 
 #include "tenon/expr.h"
 
@@ -15,10 +15,16 @@ namespace {
 template <int bytes>
 struct UnsignedOf {
   using Type = uint32_t;
+  using Real = double;  // whose quotients of such integers are cut as they are
 };
 template <>
 struct UnsignedOf<8> {
   using Type = uint64_t;
+};
+template <>
+struct UnsignedOf<1> {
+  using Type = uint8_t;
+  using Real = float;
 };
 // The bits of an N, in which sums and products wrap.
 template <class N>
@@ -42,23 +48,33 @@ Bits<N> u(N value) {
   return static_cast<Bits<N>>(value);
 }
 
+// Integers of up to 32 bits as reals: a quotient that is not whole is further from the next integer
+// than it is rounded, so that cutting it gives what integers give, and loops run in vectors.
 template <class N>
-N divide(N a, N b, Wrap<N> w) {
-  if (b == 0) return 0;
-  if constexpr (kIsSigned<N>) {
-    if (b == -1) return w(-u(a));
+N quotient(N a, N b, Wrap<N> w) {
+  constexpr N kMinusOne = static_cast<N>(-1);
+  const bool is_negation = kIsSigned<N> && b == kMinusOne;  // of the least integer it wraps
+  if constexpr (sizeof(N) == 8) {
+    if (b == 0) return 0;
+    return is_negation ? w(-u(a)) : a / b;
+  } else {
+    using Real = typename UnsignedOf<sizeof(N)>::Real;
+    const N divisor = b == 0 || is_negation ? N(1) : b;
+    const N cut = static_cast<N>(static_cast<Real>(a) / static_cast<Real>(divisor));
+    return b == 0 ? N(0) : is_negation ? w(-u(a)) : cut;
   }
-  return a / b;
 }
 template <class N>
-N remainder(N a, N b, bool sign_of_divisor) {
-  if (b == 0) return 0;
-  if constexpr (kIsSigned<N>) {
-    if (b == -1) return 0;
+N remainder(N a, N b, bool sign_of_divisor, Wrap<N> w) {
+  if constexpr (sizeof(N) == 8) {
+    if (b == 0 || (kIsSigned<N> && b == static_cast<N>(-1))) return 0;
     const N r = a % b;
     return sign_of_divisor && r != 0 && (r < 0) != (b < 0) ? r + b : r;
+  } else {
+    const N r = w(u(a) - u(quotient<N>(a, b, w)) * u(b));
+    const bool moves = sign_of_divisor && r != 0 && (r < 0) != (b < 0);
+    return b == 0 ? N(0) : moves ? static_cast<N>(r + b) : r;
   }
-  return a % b;
 }
 template <class N>
 N power(N base, N exponent, Wrap<N> w) {
@@ -176,12 +192,14 @@ IntegerOps<Stored> all_ops() {
   add_comparisons<Unsigned>(ops.compare_unsigned);
   add_type<uint8_t>(ops, ElementType::kU8);
   add_type<int8_t>(ops, ElementType::kS8);
-  add_type<uint16_t>(ops, ElementType::kU16);
-  add_type<int16_t>(ops, ElementType::kS16);
-  add_type<uint32_t>(ops, ElementType::kU32);
-  add_type<int32_t>(ops, ElementType::kI32);
   ops.load[static_cast<int>(ElementType::kBool)] = load_tile<uint8_t, Stored>;
   ops.store[static_cast<int>(ElementType::kBool)] = store_truths<Stored>;
+  if constexpr (sizeof(Stored) >= 4) {
+    add_type<uint16_t>(ops, ElementType::kU16);
+    add_type<int16_t>(ops, ElementType::kS16);
+    add_type<uint32_t>(ops, ElementType::kU32);
+    add_type<int32_t>(ops, ElementType::kI32);
+  }
   if constexpr (sizeof(Stored) == 8) {
     add_type<uint64_t>(ops, ElementType::kU64);
     add_type<int64_t>(ops, ElementType::kI64);
@@ -197,6 +215,10 @@ void integer_ops(const IntegerOps<int64_t>** ops) {
 }
 void word_ops(const IntegerOps<int32_t>** ops) {
   static const IntegerOps<int32_t> kOps = all_ops<int32_t>();
+  *ops = &kOps;
+}
+void byte_ops(const IntegerOps<int8_t>** ops) {
+  static const IntegerOps<int8_t> kOps = all_ops<int8_t>();
   *ops = &kOps;
 }
 

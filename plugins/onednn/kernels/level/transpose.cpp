@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A 2-d transpose in blocks: N registers of 16 bytes with N elements each.
+// A 2-d transpose in blocks: N registers with N elements each, of 16 bytes but for narrow tiles.
 
 #include "transpose.h"
 
@@ -22,22 +22,25 @@ inline void block(const T* src, int64_t src_stride, T* dst, int64_t dst_stride) 
     std::memcpy(dst + i * dst_stride, &row[i], sizeof(row[i]));
 }
 
-template <class T>
+// In blocks of N x N, or smaller ones where the tile is narrower.
+template <class T, int64_t N = 16 / sizeof(T)>
 void run(const TransposeTile& tile) {
-  constexpr int N = 16 / sizeof(T);
   const T* src = static_cast<const T*>(tile.src);
   T* dst = static_cast<T*>(tile.dst);
-  const int64_t rows = tile.rows / N * N;
-  const int64_t cols = tile.cols / N * N;
-  for (int64_t c = 0; c < cols; c += N) {
-    for (int64_t r = 0; r < rows; r += N) {
-      block<T, N>(src + r * tile.src_stride + c, tile.src_stride, dst + c * tile.dst_stride + r,
-                  tile.dst_stride);
-    }
+  if (tile.rows < N || tile.cols < N) {
+    if constexpr (N > 4) return run<T, N / 2>(tile);
+    for (int64_t c = 0; c < tile.cols; ++c)
+      for (int64_t r = 0; r < tile.rows; ++r)
+        dst[c * tile.dst_stride + r] = src[r * tile.src_stride + c];
+    return;
   }
-  for (int64_t c = 0; c < tile.cols; ++c) {
-    for (int64_t r = c < cols ? rows : 0; r < tile.rows; ++r) {
-      dst[c * tile.dst_stride + r] = src[r * tile.src_stride + c];
+  // The last block of a row or column ends with it, over a part of the block before.
+  for (int64_t c = 0; c < tile.cols; c += N) {
+    const int64_t col = c + N <= tile.cols ? c : tile.cols - N;
+    for (int64_t r = 0; r < tile.rows; r += N) {
+      const int64_t row = r + N <= tile.rows ? r : tile.rows - N;
+      block<T, N>(src + row * tile.src_stride + col, tile.src_stride,
+                  dst + col * tile.dst_stride + row, tile.dst_stride);
     }
   }
 }

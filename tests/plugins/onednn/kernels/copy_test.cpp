@@ -67,9 +67,16 @@ void expect_copied(const StridedCopy& copy, const char* what) {
 }
 
 TEST_P(Copy, TransposesEveryPermutation) {
-  const std::vector<std::vector<int64_t>> shapes = {
-      {100},           {65, 130},        {17, 3},           {5, 16, 33},
-      {2, 12, 20, 32}, {3, 1, 7, 19, 5}, {2, 3, 4, 5, 6, 7}};
+  const std::vector<std::vector<int64_t>> shapes = {{100},
+                                                    {65, 130},
+                                                    {17, 3},
+                                                    {5, 16, 33},
+                                                    {2, 12, 20, 32},
+                                                    {3, 1, 7, 19, 5},
+                                                    {2, 3, 4, 5, 6, 7},
+                                                    {2, 3, 4100},
+                                                    {4, 65, 9},
+                                                    {2, 70, 2}};
   for (const std::vector<int64_t>& dims : shapes) {
     const int64_t count =
         std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
@@ -122,6 +129,9 @@ TEST_P(Copy, SlicesBackwardsAndBroadcasts) {
   const StridedCopy spread{src.data(), dst.data(), 2, 2, {30, 50}, {50, 0}, {50, 1}};
   strided_copy(context_, spread);
   expect_copied(spread, "expand");
+  const StridedCopy rows{src.data(), dst.data(), 2, 2, {30, 50}, {1, 0}, {50, 1}};
+  strided_copy(context_, rows);
+  expect_copied(rows, "each element fills a row");
 }
 
 // The last element of the source is the last one that is read.

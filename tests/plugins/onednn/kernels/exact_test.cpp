@@ -115,11 +115,14 @@ void check(const Context& context,
 
 TEST_P(Exact, WrapsAndComparesAsTheTypeDoes) {
   for (const Formula& formula : kFormulas) {
-    for (int64_t columns : {1, 3, 128, 257, 300}) {
+    for (int64_t columns : {1, 3, 128, 257, 300, 2500}) {
       check<int64_t>(context_, formula, ElementType::kI64, ElementType::kI64, 5, columns);
       check<uint64_t>(context_, formula, ElementType::kU64, ElementType::kU64, 3, columns);
       check<int32_t>(context_, formula, ElementType::kI32, ElementType::kI32, 3, columns);
+      check<uint32_t>(context_, formula, ElementType::kU32, ElementType::kU32, 3, columns);
       check<uint8_t>(context_, formula, ElementType::kU8, ElementType::kU8, 3, columns);
+      check<int8_t>(context_, formula, ElementType::kS8, ElementType::kS8, 3, columns);
+      check<uint8_t, int64_t>(context_, formula, ElementType::kU8, ElementType::kI64, 3, columns);
       check<int16_t>(context_, formula, ElementType::kS16, ElementType::kS16, 3, columns);
     }
   }
@@ -134,6 +137,87 @@ TEST_P(Exact, AComparisonOfWideIntegersIsABool) {
   };
   for (int64_t columns : {2, 64, 257})
     check<int64_t, Byte>(context_, equal, ElementType::kI64, ElementType::kBool, 4, columns);
+}
+
+// Quotients are cut from reals: of all bytes, and of words right below and above multiples.
+template <class T>
+void expect_quotients(const Context& context,
+                      ElementType type,
+                      const std::vector<T>& x,
+                      const std::vector<T>& y) {
+  const auto n = static_cast<int64_t>(x.size());
+  const ExactEdge edges[] = {{type, {1}}, {type, {1}}};
+  for (const Formula& formula : kFormulas) {
+    if (formula.op != TN_EXPR_DIV && formula.op != TN_EXPR_MOD && formula.op != TN_EXPR_FMOD)
+      continue;
+    const tn_expr_node nodes[] = {input(0), input(1), op(formula.op, 0, 1)};
+    std::vector<T> got(x.size());
+    run<T>(context, nodes, {&n, 1}, edges, {x.data(), y.data()}, type, got.data());
+    for (size_t i = 0; i < x.size(); ++i)
+      ASSERT_EQ(got[i], static_cast<T>(formula.want(x[i], y[i])))
+          << formula.op << " of " << +x[i] << " and " << +y[i];
+  }
+}
+template <class T>
+void expect_word_quotients(const Context& context, ElementType type) {
+  std::vector<T> x, y;
+  std::mt19937 random(9);
+  for (int i = 0; i < 5000; ++i) {
+    const T divisor = static_cast<T>(random() >> random() % 32);
+    const T multiple = static_cast<T>(divisor == 0 ? 0 : static_cast<T>(random()) / divisor);
+    for (const uint32_t off : {0U, 1U, ~0U}) {
+      x.push_back(
+          static_cast<T>(static_cast<uint32_t>(multiple) * static_cast<uint32_t>(divisor) + off));
+      y.push_back(divisor);
+    }
+  }
+  expect_quotients<T>(context, type, x, y);
+}
+TEST_P(Exact, DividesAsIntegersDo) {
+  std::vector<uint8_t> x, y;
+  std::vector<int8_t> left, right;
+  for (int i = 0; i < 65536; ++i) {
+    x.push_back(static_cast<uint8_t>(i >> 8));
+    y.push_back(static_cast<uint8_t>(i));
+    left.push_back(static_cast<int8_t>(x.back()));
+    right.push_back(static_cast<int8_t>(y.back()));
+  }
+  expect_quotients<uint8_t>(context_, ElementType::kU8, x, y);
+  expect_quotients<int8_t>(context_, ElementType::kS8, left, right);
+  expect_word_quotients<int32_t>(context_, ElementType::kI32);
+  expect_word_quotients<uint32_t>(context_, ElementType::kU32);
+}
+
+// 300 is no byte, so that bytes are not compared as such.
+TEST_P(Exact, ComparesBytesWithLargerConstants) {
+  const std::vector<uint8_t> x = {0, 44, 255};
+  const tn_expr_node nodes[] = {input(0), {TN_EXPR_CONST, 0, 0, 0, 300}, op(TN_EXPR_EQ, 0, 1)};
+  const int64_t dims[] = {3};
+  const ExactEdge edges[] = {{ElementType::kU8, {1}}};
+  std::vector<uint8_t> got(3, 9);
+  run<uint8_t>(context_, nodes, dims, edges, {x.data()}, ElementType::kBool, got.data());
+  EXPECT_EQ(got, (std::vector<uint8_t>{0, 0, 0}));
+}
+
+// Any byte but 0 is true, and what is stored is 1.
+TEST_P(Exact, LogicOfBooleansIsMadeOfBytes) {
+  std::vector<uint8_t> x(5000), y(x.size()), got(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<uint8_t>(i % 3);
+    y[i] = i % 5 == 0;
+  }
+  const int64_t n = static_cast<int64_t>(x.size());
+  const ExactEdge edges[] = {{ElementType::kBool, {1}}, {ElementType::kBool, {1}}};
+  const std::vector<uint8_t> was = x;
+  const tn_expr_node nodes[] = {input(0), input(1), op(TN_EXPR_NOT, 1), op(TN_EXPR_AND, 0, 2)};
+  run<uint8_t>(context_, nodes, {&n, 1}, edges, {x.data(), y.data()}, ElementType::kBool, x.data());
+  for (size_t i = 0; i < x.size(); ++i)
+    ASSERT_EQ(x[i], was[i] != 0 && y[i] == 0 ? 1 : 0) << i;
+  const tn_expr_node choice[] = {input(0), input(1), op(TN_EXPR_SELECT, 1, 0, 1)};
+  run<uint8_t>(context_, choice, {&n, 1}, edges, {was.data(), y.data()}, ElementType::kBool,
+               got.data());
+  for (size_t i = 0; i < x.size(); ++i)
+    ASSERT_EQ(got[i], y[i] != 0 && was[i] != 0 ? 1 : 0) << i;
 }
 
 // Counts of as many bits as there are, and more: zeros come in, or the sign.
@@ -223,24 +307,30 @@ TEST_P(Exact, StoresHalvesWithOneRounding) {
 }
 
 // The bits that number_cast makes, of a tile that 32 bits hold and of one that they do not.
-template <class T>
-void expect_casts(const Context& context, ElementType type, double scale) {
-  std::vector<double> x = {0.0, -0.0, 0.9, -0.9, 1.5, -254.99, 255.99, 32768, -32769, 0x1p30};
-  for (const double edge : {0x1p31, 0x1p32, 0x1p63, 0x1p64, 1e300, HUGE_VAL})
-    for (const double one : {edge, -edge, std::nextafter(edge, 0), -std::nextafter(edge, 0)})
+template <class T, class Real>
+void expect_casts_of(const Context& context, ElementType type, ElementType from, double scale) {
+  std::vector<Real> x = {0, Real(-0.0), Real(0.9), Real(-0.9), 1.5, -254, Real(255.99), 32768};
+  for (const Real edge : {Real(0x1p31), Real(0x1p32), Real(0x1p63), Real(0x1p64), Real(1e38)})
+    for (const Real one : {edge, -edge, std::nextafter(edge, Real(0)),
+                           -std::nextafter(edge, Real(0)), edge * HUGE_VALF})
       x.push_back(scale == 1 ? one : 7);
   x.push_back(scale == 1 ? NAN : 5);
-  x.resize(301, -3.75);
+  x.resize(901, -3.75);
   const tn_expr_node nodes[] = {input(0)};
   const int64_t dims[] = {static_cast<int64_t>(x.size())};
-  const ExactEdge edges[] = {{ElementType::kF64, {1}}};
+  const ExactEdge edges[] = {{from, {1}}};
   std::vector<T> got(x.size());
   run<double>(context, nodes, dims, edges, {x.data()}, type, got.data());
   for (size_t i = 0; i < x.size(); ++i)
     ASSERT_EQ(got[i], number_cast<T>(x[i])) << x[i];
 }
+template <class T>
+void expect_casts(const Context& context, ElementType type, double scale) {
+  expect_casts_of<T, double>(context, type, ElementType::kF64, scale);
+  expect_casts_of<T, float>(context, type, ElementType::kF32, scale);
+}
 
-TEST_P(Exact, StoresDoublesAsIntegers) {
+TEST_P(Exact, StoresRealsAsIntegers) {
   for (const double scale : {0.0, 1.0}) {
     expect_casts<uint8_t>(context_, ElementType::kU8, scale);
     expect_casts<int8_t>(context_, ElementType::kS8, scale);
