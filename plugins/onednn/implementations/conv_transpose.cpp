@@ -213,6 +213,7 @@ constexpr Implementation<ConvSite> kConvTranspose[] = {
     {"winograd", offer_winograd_transpose},
     {"patches", offer_patch_transpose},
     {"int8", offer_int8},
+    {"fold", offer_fold_transpose},
     {"onednn", offer_onednn},
 };
 

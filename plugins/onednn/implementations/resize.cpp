@@ -80,6 +80,10 @@ Offer offer_onednn(const ResizeSite& site) {
   const Graph& graph = site.lowering.graph();
   if (!is_fast(graph, graph.nodes[site.index]))
     return refused("coordinates or rounding that oneDNN does not have");
+  const Node& node = graph.nodes[site.index];
+  const View& src = site.lowering.view(node.inputs[0]);
+  if (node.text("mode", "nearest") == "nearest" && is_row_major(src) && !is_channels_last(src))
+    return refused("rows that are copied as they lie");
   return accepted([&site] { build(site.lowering, site.index); });
 }
 

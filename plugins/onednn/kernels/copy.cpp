@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "kernel_table.h"
 
@@ -211,6 +212,42 @@ void copy_by_tiles(const Context& context,
   });
 }
 
+template <class T>
+void repeat_as(const void* src, int64_t n, int64_t times, void* dst) {
+  const T* const from = static_cast<const T*>(src);
+  T* const to = static_cast<T*>(dst);
+  // With a known number of times the compiler shuffles vectors.
+  auto repeat = [&](auto known) {
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t k = 0; k < known.value; ++k)
+        to[i * known.value + k] = from[i];
+  };
+  if (times == 2) return repeat(std::integral_constant<int64_t, 2>{});
+  if (times == 3) return repeat(std::integral_constant<int64_t, 3>{});
+  if (times == 4) return repeat(std::integral_constant<int64_t, 4>{});
+  for (int64_t i = 0; i < n; ++i)
+    std::fill_n(to + i * times, times, from[i]);
+}
+
+// The innermost axis repeats what lies side by side on both sides.
+void copy_repeated(const Context& context, const StridedCopy& copy, const Axes& axes) {
+  Axes outer = axes;
+  const int64_t times = outer.axis[--outer.rank].n;
+  const int64_t n = outer.axis[--outer.rank].n;
+  constexpr int64_t kPiece = 4096;  // elements of the source
+  const int64_t in_row = (n + kPiece - 1) / kPiece;
+  parallel_for(context.parallel, axes.count / (n * times) * in_row,
+               grain_rows(std::min(n, kPiece) * (times + 1) * copy.element_bytes),
+               [&](int64_t lo, int64_t hi) {
+                 for (int64_t piece = lo; piece < hi; ++piece) {
+                   const Offsets at = offsets_of(outer, piece / in_row);
+                   const int64_t first = piece % in_row * kPiece;
+                   repeat_elements(src_at(copy, at.src + first), std::min(kPiece, n - first), times,
+                                   copy.element_bytes, dst_at(copy, at.dst + first * times));
+                 }
+               });
+}
+
 constexpr int64_t kMirrorTile = 64;
 
 // Tiles (row, row) to (row, last).
@@ -229,6 +266,19 @@ void mirror_tile_row(const Context& context, char* square, int64_t bytes, int64_
 }
 
 }  // namespace
+
+void repeat_elements(const void* src, int64_t n, int64_t times, int64_t element_bytes, void* dst) {
+  switch (element_bytes) {
+    case 1:
+      return repeat_as<uint8_t>(src, n, times, dst);
+    case 2:
+      return repeat_as<uint16_t>(src, n, times, dst);
+    case 4:
+      return repeat_as<uint32_t>(src, n, times, dst);
+    default:
+      return repeat_as<uint64_t>(src, n, times, dst);
+  }
+}
 
 // The first row of tiles is the longest, the last the shortest: they are done together, and so on
 // inwards.
@@ -249,6 +299,10 @@ void strided_copy(const Context& context, const StridedCopy& copy) {
   const Axes axes = merge(copy);
   if (axes.count <= 0) return;
   const Axis& inner = axes.axis[axes.rank - 1];
+  if (inner.src == 0 && inner.dst == 1 && axes.rank > 1) {
+    const Axis& next = axes.axis[axes.rank - 2];
+    if (next.src == 1 && next.dst == inner.n) return copy_repeated(context, copy, axes);
+  }
   if (inner.src != 1 && inner.dst == 1) {
     constexpr int64_t kPair = 2;  // two interleaved rows are picked apart faster than in tiles
     for (int64_t d = 0; d + 1 < axes.rank; ++d) {

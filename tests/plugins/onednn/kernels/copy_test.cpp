@@ -111,6 +111,28 @@ TEST_P(Copy, MovesShortRows) {
   }
 }
 
+// As channels are for several filters of each: side by side, in rows with gaps, and in many pieces.
+TEST_P(Copy, RepeatsNeighbours) {
+  for (int64_t size : {1, 2, 4, 8}) {
+    const std::vector<uint8_t> src = elements(3 * 5000, size);
+    for (int64_t times : {2, 3, 4, 5, 9}) {
+      for (int64_t n : {1, 3, 17, 4999}) {
+        std::vector<uint8_t> dst(static_cast<uint64_t>(3 * (n * times + 1) * size) + 1, 99);
+        const StridedCopy copy{src.data(),
+                               dst.data(),
+                               size,
+                               3,
+                               {3, n, times},
+                               {5000, 1, 0},
+                               {n * times + 1, times, 1}};
+        strided_copy(context_, copy);
+        expect_copied(copy, "repeated");
+        EXPECT_EQ(dst.back(), 99);
+      }
+    }
+  }
+}
+
 TEST_P(Copy, SlicesBackwardsAndBroadcasts) {
   const std::vector<uint8_t> src = elements(40 * 50, 2);
   std::vector<uint16_t> dst(20 * 25 * 3);
