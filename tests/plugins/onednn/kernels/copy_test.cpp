@@ -69,7 +69,7 @@ void expect_copied(const StridedCopy& copy, const char* what) {
 TEST_P(Copy, TransposesEveryPermutation) {
   const std::vector<std::vector<int64_t>> shapes = {
       {100},           {65, 130},        {17, 3},           {5, 16, 33},
-      {2, 12, 20, 32}, {3, 1, 7, 19, 5}, {2, 3, 4, 5, 6, 7}};
+      {2, 12, 20, 32}, {3, 1, 7, 19, 5}, {2, 3, 4, 5, 6, 7}, {83, 47}};
   for (const std::vector<int64_t>& dims : shapes) {
     const int64_t count =
         std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
