@@ -179,7 +179,7 @@ void long_row_of_f32(const Row& row, float* buffer) {
   apply(dst, row.args.n, make_finish(row.args, 0.0F, sum), dst);
 }
 
-// In two more passes that compute the exponentials each, of which the last one rounds them.
+// Read once for the maximum, once for the sum and once for the result.
 void long_row(const Row& row, float* buffer) {
   const SoftmaxArgs& args = row.args;
   if (args.dst.type == ElementType::kF32 && !args.log) return long_row_of_f32(row, buffer);
