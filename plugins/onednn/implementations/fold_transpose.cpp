@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ConvTranspose to few channels, which would fill little of oneDNN's vectors: one product makes
-// the window of each pixel, with the pixels along its columns, and kernels/fold.h adds the windows
-// where they overlap.
+// A ConvTranspose to few channels, which would fill little of oneDNN's vectors, or to channels that
+// do not fill the last one: one product makes the window of each pixel, with the pixels along its
+// columns, and kernels/fold.h adds the windows where they overlap.
 
 #include <algorithm>
 #include <array>
@@ -19,8 +19,10 @@ namespace tenon::onednn {
 namespace {
 
 using Desc = dnnl::memory::desc;
-// From as many channels on oneDNN's own way is as fast.
-constexpr int64_t kLanes = 16;
+// Channels that fill a vector, and so many that little of the last one is lost.
+constexpr int64_t kLanes = 16, kMany = 64;
+// Beyond as many channels, patches of pixels are as fast where channels lie side by side.
+constexpr int64_t kFew = 4;
 constexpr int64_t kMostColumnBytes = int64_t{64} << 20;
 
 class FoldBuilder {
@@ -37,13 +39,14 @@ class FoldBuilder {
   std::string why_not() {
     if (lowering_.real_type() != ElementType::kF32) return "bf16";
     if (node_.integer("group", 1) != 1) return "several groups";
-    if (kernel_[1] >= kLanes) return "channels enough to fill vectors";
+    if (site_.int8.is_exact) return "the operands are quantized to 8 bits";
+    if (kernel_[1] % kLanes == 0 || kernel_[1] >= kMany) return "channels enough to fill vectors";
     fill_geometry();
     if (fold_.strides[kernels::kFoldAxes - 1] > kernels::kMostFoldStride)
       return "a stride of more than " + std::to_string(kernels::kMostFoldStride);
-    return n_images() * window() * n_pixels() * int64_t{sizeof(float)} > kMostColumnBytes
-               ? "columns that take more than 64 MiB"
-               : "";
+    if (column_bytes() > kMostColumnBytes) return "columns that take more than 64 MiB";
+    const bool are_rows = is_row_major(lowering_.view(node_.inputs[0]));
+    return !are_rows && are_apart() && kernel_[1] > kFew ? "patches of channels side by side" : "";
   }
 
   // Why oneDNN has no kernel for it; empty: `build` may be called.
@@ -62,8 +65,7 @@ class FoldBuilder {
                          ? lowering_.view(node_.inputs[0])
                          : lowering_.read_row_major(node_.inputs[0], ElementType::kF32);
     const View weights = lowering_.read_row_major(node_.inputs[1], ElementType::kF32);
-    const Place columns{
-        lowering_.scratch(n_images() * window() * n_pixels() * int64_t{sizeof(float)}), 0};
+    const Place columns{lowering_.scratch(column_bytes()), 0};
     const double n_products = static_cast<double>(element_count(src_) * window());
     lowering_.add_primitive<dnnl::matmul>(node_.name, pd_,
                                           {{DNNL_ARG_SRC, place_of(weights), pd_.src_desc()},
@@ -78,6 +80,15 @@ class FoldBuilder {
   int64_t n_images() const { return src_[0]; }
   int64_t n_channels() const { return src_[1]; }
   int64_t window() const { return element_count(kernel_) / kernel_[0]; }  // of all filters
+  int64_t column_bytes() const {
+    return n_images() * window() * n_pixels() * int64_t{sizeof(float)};
+  }
+  // Whether no windows overlap.
+  bool are_apart() const {
+    for (size_t i = 0; i < kernels::kFoldAxes; ++i)
+      if (fold_.window[i] > fold_.strides[i]) return false;
+    return true;
+  }
   int64_t n_pixels() const { return element_count(src_) / (src_[0] * src_[1]); }
 
   Desc matrix(View view) const {
@@ -128,7 +139,7 @@ class FoldBuilder {
       step.places[1] = place_of(lowering_.read_row_major(bias, ElementType::kF32));
     const View dst = lowering_.make(value, ElementType::kF32, row_major_strides(result_));
     step.places.push_back(place_of(dst));
-    step.bytes = static_cast<double>(dst.bytes() + n_images() * window() * n_pixels() * int64_t{4});
+    step.bytes = static_cast<double>(dst.bytes() + column_bytes());
     step.kernel_function = [fold = fold_](const kernels::Context& context,
                                           void* const* pointers) -> const char* {
       kernels::FoldArgs now = fold;

@@ -59,6 +59,12 @@ const Form kForms[] = {
   %y: f32[1, 1, 6, 6] = ConvTranspose(%c, %w) {pads = ints [1, 1, 1, 1]} @y
   output y = %y)",
      "tenon:fold"},
+    {"ConvTransposeToChannelsThatLeaveLanes", R"(input %x: f32[1, 5, 4, 6]
+  input %w: f32[5, 20, 2, 2]
+  input %b: f32[20]
+  %y: f32[1, 20, 8, 12] = ConvTranspose(%x, %w, %b) {strides = ints [2, 2]} @y
+  output y = %y)",
+     "tenon:fold"},
     {"Col2Im", R"(input %x: f32[2, 12, 15]
   constant %i: i64[2] = [6, 7]
   constant %k: i64[2] = [2, 3]
