@@ -109,6 +109,30 @@ const Form kForms[] = {
   %y: f32[2, 40] = MatMul(%a, %b) @y
   output y = %y)",
      "tenon:row_product"},
+    {"LargestOfLongRows", R"(input %x: f32[3, 1000]
+  %e: f32[3, 1000] = Round(%x) @e
+  %n: f32[3, 1000] = Log(%x) @n
+  %y: i64[3, 1] = ArgMax(%e) {axis = 1} @y
+  %z: i64[3, 1] = ArgMax(%n) {axis = 1} @z
+  %h: f32[3, 1000] = Hardmax(%e) @h
+  output y = %y
+  output z = %z
+  output h = %h)",
+     "tenon:arg_reduce"},
+    {"FirstFewOfRows", R"(input %x: f32[5, 70]
+  constant %k: i64[1] = [8]
+  %e: f32[5, 70] = Round(%x) @e
+  %y: f32[5, 8], %i: i64[5, 8] = TopK(%e, %k) @y
+  %z: f32[5, 8], %j: i64[5, 8] = TopK(%e, %k) {largest = 0} @z
+  output y = %y
+  output i = %i
+  output z = %z
+  output j = %j)",
+     "tenon:top_k"},
+    {"TransposeOfAxesThatJoin", R"(input %x: f32[20, 3, 50]
+  %y: f32[50, 20, 3] = Transpose(%x) {perm = ints [2, 0, 1]} @y
+  output y = %y)",
+     "tenon:copy"},
     {"SeveralFiltersOfEachChannel", R"(input %x: f32[2, 16, 9, 11]
   input %w: f32[48, 1, 3, 3]
   input %b: f32[48]
