@@ -2,6 +2,7 @@
 // ArgMax, ArgMin, Hardmax: where the largest or smallest number of an axis is.
 
 #include <functional>
+#include <type_traits>
 
 #include "dense.hpp"
 #include "row_select.hpp"
@@ -45,6 +46,15 @@ int64_t nan_of(const T* row, const Search& search) {
 // NaN comes before all others.
 template <class T>
 int64_t find(const Search& search, const T* row) {
+  constexpr int64_t kFewestInVectors = 256;  // of shorter rows one after the other is as fast
+  const bool is_first_of_row = !search.wants_least && !search.takes_last &&
+                               search.split.inner == 1 && search.split.k >= kFewestInVectors &&
+                               search.split.k <= UINT32_MAX;
+  if (std::is_floating_point_v<T> && is_first_of_row) {
+    Entry<Key<T>> first;
+    first_few(RowKeys<T>{row, 1, true}, search.split.k, 1, &first);
+    return first.index;
+  }
   bool has_nan = false;
   auto best = [&](const auto& is_better) {
     return best_of(row, search.split, &has_nan, is_better);
@@ -136,7 +146,8 @@ void lower_hardmax(Lowering& lowering, int index) {
           kernels::visit(type, [&]<class T>() {
             T* out = static_cast<T*>(pointers[1]) + offset;
             for (int64_t k = 0; k < search.split.k; ++k)
-              out[k * search.split.inner] = kernels::number_cast<T>(k == at);
+              out[k * search.split.inner] = T{};
+            out[at * search.split.inner] = kernels::number_cast<T>(1);
           });
         });
         return nullptr;

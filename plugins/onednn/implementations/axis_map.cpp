@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/copy.h"
+
 namespace tenon::onednn {
 namespace {
 
@@ -77,10 +79,41 @@ void copy_run(const T* from, int64_t step, int64_t n, T* out) {
   }
 }
 
+// The innermost axis: as runs, or, where these are short, as a table of coordinates. factor: how
+// often each element of the source is repeated, in order; 0: it is not.
+struct RowMap {
+  std::span<const Run> runs;
+  const int64_t* table = nullptr;
+  int64_t length = 0;
+  int64_t factor = 0;
+
+  bool has_short_runs() const {
+    constexpr int64_t kShortest = 8;  // on average
+    return length < kShortest * static_cast<int64_t>(runs.size());
+  }
+};
+
+int64_t find_factor(const int64_t* table, int64_t n) {
+  int64_t factor = 1;
+  while (factor < n && table[factor] == table[0])
+    ++factor;
+  if (factor < 2 || n % factor != 0) return 0;
+  for (int64_t i = 0; i < n; ++i)
+    if (table[i] != i / factor) return 0;
+  return factor;
+}
+
 // What a row takes of the source, whose elements are moved as T; src: nullptr where all is filled.
 template <class T>
-void copy_row(std::span<const Run> runs, const T* src, T filler, T* out) {
-  for (const Run& run : runs) {
+void copy_row(const RowMap& map, const T* src, T filler, T* out) {
+  if (src != nullptr && map.factor > 0)
+    return kernels::repeat_elements(src, map.length / map.factor, map.factor, sizeof(T), out);
+  if (src != nullptr && map.has_short_runs()) {
+    for (int64_t i = 0; i < map.length; ++i)
+      out[i] = map.table[i] < 0 ? filler : src[map.table[i]];
+    return;
+  }
+  for (const Run& run : map.runs) {
     if (src == nullptr || run.start < 0)
       std::fill_n(out, run.length, filler);
     else
@@ -89,11 +122,12 @@ void copy_row(std::span<const Run> runs, const T* src, T filler, T* out) {
   }
 }
 
-// Rows of the innermost axis; entries hold coordinates.
+// Rows of the innermost axis; entries hold coordinates. Neighbours that take the same row of the
+// source are the same.
 template <class T>
 void copy_rows(const Shapes& s,
                const int64_t* entries,
-               std::span<const Run> runs,
+               const RowMap& map,
                const void* src,
                T filler,
                std::pair<int64_t, int64_t> rows,
@@ -101,6 +135,7 @@ void copy_rows(const Shapes& s,
   size_t rank = s.to.size();
   const int64_t inner = s.to[rank - 1];
   const int64_t* last = entries + s.outer_entries();
+  int64_t before = -1;
   for (int64_t row = rows.first; row < rows.second; ++row) {
     int64_t at = 0;
     int64_t rest = row;
@@ -110,16 +145,20 @@ void copy_rows(const Shapes& s,
       int64_t place = table[rest % s.to[axis]];
       at = place < 0 || at < 0 ? -1 : at + place * s.strides[axis];
     }
-    const T* from = at < 0 ? nullptr : static_cast<const T*>(src) + at;
-    copy_row(runs, from, filler, dst + row * inner);
+    T* const out = dst + row * inner;
+    if (at >= 0 && at == before && row > rows.first)
+      std::memcpy(out, out - inner, static_cast<size_t>(inner) * sizeof(T));
+    else
+      copy_row(map, at < 0 ? nullptr : static_cast<const T*>(src) + at, filler, out);
+    before = at;
   }
 }
 
-// entries: of all axes but the innermost, whose runs these are.
+// entries: of all axes but the innermost, which has a map.
 void run(const Shapes& s,
          const kernels::Context& context,
          const int64_t* entries,
-         std::span<const Run> runs,
+         const RowMap& map,
          const void* filler,
          void* const* src_dst) {
   int64_t rows = 1;
@@ -131,15 +170,22 @@ void run(const Shapes& s,
     kernels::parallel_for(
         context.parallel, rows, kernels::grain_rows(s.to.back() * s.element_bytes),
         [&](int64_t lo, int64_t hi) {
-          copy_rows<T>(s, entries, runs, src_dst[0], fills, {lo, hi}, static_cast<T*>(src_dst[1]));
+          copy_rows<T>(s, entries, map, src_dst[0], fills, {lo, hi}, static_cast<T*>(src_dst[1]));
         });
   });
 }
 
 struct Known {
-  std::vector<int64_t> entries;
+  std::vector<int64_t> entries;  // of the innermost axis too where its runs are short
   std::vector<Run> runs;
+  RowMap map = {};
 };
+
+void add_coordinates(const std::vector<Run>& runs, std::vector<int64_t>& entries) {
+  for (const Run& run : runs)
+    for (int64_t i = 0; i < run.length; ++i)
+      entries.push_back(run.start < 0 ? -1 : run.start + i * run.step);
+}
 
 constexpr int64_t kMergedBytes = int64_t{64} << 10;  // of longer rows there are few for threads
 
@@ -190,9 +236,13 @@ std::shared_ptr<const Known> known_tables(
   const int64_t* last = known->entries.data() + s.outer_entries();
   known->runs.resize(static_cast<size_t>(find_runs(last, s.to.back(), known->runs.data())));
   known->runs.shrink_to_fit();
+  const int64_t factor = find_factor(last, s.to.back());
   known->entries.resize(static_cast<size_t>(s.outer_entries()));
   merge_whole_rows(s, *known);
+  known->map = {known->runs, nullptr, s.to.back(), factor};
+  if (known->map.has_short_runs()) add_coordinates(known->runs, known->entries);
   known->entries.shrink_to_fit();
+  known->map.table = known->entries.data() + s.outer_entries();
   return known;
 }
 
@@ -215,7 +265,7 @@ void lower_axis_map(
         [s, known, filler, n_in](const kernels::Context& context,
                                  void* const* pointers) -> const char* {
           void* const src_dst[] = {pointers[0], pointers[n_in]};
-          run(s, context, known->entries.data(), known->runs,
+          run(s, context, known->entries.data(), known->map,
               filler < 0 ? nullptr : pointers[filler], src_dst);
           return nullptr;
         },
@@ -231,7 +281,8 @@ void lower_axis_map(
         Run* runs = reinterpret_cast<Run*>(tables + s.entries());
         const auto n_runs =
             static_cast<size_t>(find_runs(tables + s.outer_entries(), s.to.back(), runs));
-        run(s, context, tables, {runs, n_runs}, filler < 0 ? nullptr : pointers[filler], src_dst);
+        run(s, context, tables, {{runs, n_runs}, tables + s.outer_entries(), s.to.back(), 0},
+            filler < 0 ? nullptr : pointers[filler], src_dst);
         return nullptr;
       },
       bytes, only_moves ? FirstOutput::kAsStored : FirstOutput::kApart);

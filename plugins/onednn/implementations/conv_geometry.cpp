@@ -73,4 +73,10 @@ bool is_depthwise(const Graph& graph, const Node& node) {
   return node.integer("group", 1) == channels && weights[0] == channels && weights[1] == 1;
 }
 
+int64_t filters_of_each(const Graph& graph, const Node& node) {
+  const int64_t channels = graph.values[node.inputs[0]].dims[1];
+  const bool is_alone = channels > 1 && node.integer("group", 1) == channels;
+  return is_alone ? graph.values[node.inputs[1]].dims[0] / channels : 0;
+}
+
 }  // namespace tenon::onednn

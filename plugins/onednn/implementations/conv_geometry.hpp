@@ -30,5 +30,8 @@ kernels::Windows windows_of(const Dims& in, const Dims& out, const Window& windo
 kernels::Windows windows_of(const Graph& graph, const Node& node);
 // Whether a Conv has a window of its own for each channel, and one result of each.
 bool is_depthwise(const Graph& graph, const Node& node);
+// How many filters of its own each of several channels has; 0: filters see more than one channel,
+// or there is one.
+int64_t filters_of_each(const Graph& graph, const Node& node);
 
 }  // namespace tenon::onednn

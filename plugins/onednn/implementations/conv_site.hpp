@@ -68,6 +68,8 @@ Offer offer_onednn_conv(const ConvSite& site);
 
 // ConvTranspose: the same with its weights rotated by half a turn.
 Offer offer_winograd_transpose(const ConvSite& site);
+// ConvTranspose to few channels: one product, and windows that are added where they overlap.
+Offer offer_fold_transpose(const ConvSite& site);
 // ConvTranspose with windows side by side: a 1x1 convolution, and a copy.
 Offer offer_patch_transpose(const ConvSite& site);
 

@@ -211,6 +211,7 @@ Offer offer_int8(const ConvSite& site) {
 
 constexpr Implementation<ConvSite> kConvTranspose[] = {
     {"winograd", offer_winograd_transpose},
+    {"fold", offer_fold_transpose},
     {"patches", offer_patch_transpose},
     {"int8", offer_int8},
     {"onednn", offer_onednn},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // CumSum and CumProd, in the type's own integers or in f64. The axis is a tensor.
 
+#include "kernels/cumulate.h"
+
 #include <algorithm>
 
 #include "tenon/wrapping.hpp"
@@ -71,6 +73,12 @@ const char* run(const Cumulate& c, const kernels::Context& context, void* const*
   int64_t axis = positive_axis(integer_at(pointers[1], c.axis_type, 0), c.dims.size());
   if (axis < 0 || axis >= rank) return "the axis is outside of the tensor's axes";
   const AxisSplit split = split_at(c.dims, axis);
+  if (c.type == ElementType::kF32) {
+    kernels::cumulate(
+        context, {static_cast<const float*>(pointers[0]), static_cast<float*>(pointers[2]),
+                  split.outer, split.k, split.inner, c.is_product, c.is_exclusive, c.is_reverse});
+    return nullptr;
+  }
   const int64_t n_blocks = (split.inner + kColumns - 1) / kColumns;
   const int64_t widest = std::min(split.inner, kColumns);
   const int64_t step = c.is_reverse ? -split.inner : split.inner;  // to the next row

@@ -108,20 +108,31 @@ void find_axis_taps(const GridSample& g, double x, int64_t size, Taps<4, double>
   }
 }
 
-using PointTaps = Taps<kMostTaps, float>;
+// Of a block of points, one point after the other.
+struct PointTaps {
+  std::array<int64_t, kPoints * kMostTaps> at;
+  std::array<float, kPoints * kMostTaps> weight;
+};
+
+constexpr int64_t taps_over(Mode mode, size_t n_axes) {
+  int64_t taps = 1;
+  for (size_t d = 0; d < n_axes; ++d)
+    taps *= taps_along(mode);
+  return taps;
+}
 
 // All products of the axes' taps, the last axis fastest. Returns whether each is inside.
-template <Mode mode>
-bool find_taps(const GridSample& g, const float* place, PointTaps* out) {
-  Taps<kMostTaps, double> found;
+template <Mode mode, size_t n_axes>
+bool find_taps(const GridSample& g, const float* place, int64_t* ats, float* weights) {
+  constexpr int64_t kEach = taps_along(mode), kAll = taps_over(mode, n_axes);
+  Taps<kAll, double> found;
   found.at[0] = 0;
   found.weight[0] = 1;
   int64_t n = 1;
-  constexpr int64_t kEach = taps_along(mode);
   bool is_inside = true;
-  for (size_t d = 0; d < g.n_axes; ++d) {
+  for (size_t d = 0; d < n_axes; ++d) {
     Taps<4, double> axis;  // the grid names the last axis first
-    const double x = position<mode>(g, double{place[g.n_axes - 1 - d]}, g.sizes[d]);
+    const double x = position<mode>(g, double{place[n_axes - 1 - d]}, g.sizes[d]);
     find_axis_taps<mode>(g, x, g.sizes[d], &axis);
     for (int64_t i = n; i-- > 0;) {  // from the end, so that none is overwritten too early
       const int64_t at = found.at[static_cast<size_t>(i)];
@@ -136,78 +147,65 @@ bool find_taps(const GridSample& g, const float* place, PointTaps* out) {
     }
     n *= kEach;
   }
-  std::copy_n(found.at.begin(), n, out->at.begin());
-  std::transform(found.weight.begin(), found.weight.begin() + n, out->weight.begin(),
-                 [](double weight) { return static_cast<float>(weight); });
+  for (size_t t = 0; t < kAll; ++t) {
+    ats[t] = found.at[t];
+    weights[t] = static_cast<float>(found.weight[t]);
+  }
   return is_inside;
 }
 
 // One channel of n points.
 template <int64_t kTaps, bool kInside>
-void sum_taps(const PointTaps* taps, int64_t n, const float* src, float* dst) {
+void sum_taps(const PointTaps& taps, int64_t n, const float* src, float* dst) {
   for (int64_t p = 0; p < n; ++p) {
     float sum = 0;
-    for (size_t t = 0; t < kTaps; ++t) {
-      const int64_t at = taps[p].at[t];
-      if (kInside || at >= 0) sum += taps[p].weight[t] * src[at];
+    for (int64_t t = 0; t < kTaps; ++t) {
+      const auto tap = static_cast<size_t>(p * kTaps + t);
+      const int64_t at = taps.at[tap];
+      if (kInside || at >= 0) sum += taps.weight[tap] * src[at];
     }
     dst[p] = sum;
   }
 }
 
-using Sum = void (*)(const PointTaps*, int64_t, const float*, float*);
-template <bool kInside>
-Sum sum_for(int64_t n_taps) {
-  switch (n_taps) {
-    case 1:
-      return sum_taps<1, kInside>;
-    case 2:
-      return sum_taps<2, kInside>;
-    case 4:
-      return sum_taps<4, kInside>;
-    case 8:
-      return sum_taps<8, kInside>;
-    case 16:
-      return sum_taps<16, kInside>;
-    default:
-      return sum_taps<kMostTaps, kInside>;
-  }
-}
-
-using Find = bool (*)(const GridSample&, const float*, PointTaps*);
-Find find_for(Mode mode) {
-  if (mode == Mode::kNearest) return find_taps<Mode::kNearest>;
-  return mode == Mode::kLinear ? find_taps<Mode::kLinear> : find_taps<Mode::kCubic>;
-}
-
+template <Mode mode, size_t n_axes>
 void run_block(const GridSample& g, int64_t block, void* const* pointers) {
+  constexpr int64_t kTaps = taps_over(mode, n_axes), kAxes = n_axes;
   const int64_t n_blocks = (g.points + kPoints - 1) / kPoints;
   const int64_t image = block / n_blocks, first = block % n_blocks * kPoints;
   const int64_t n = std::min(kPoints, g.points - first);
-  const auto n_axes = static_cast<int64_t>(g.n_axes);
-  const float* grid = static_cast<const float*>(pointers[1]) + (image * g.points + first) * n_axes;
-  std::array<PointTaps, kPoints> taps;
-  const Find find = find_for(g.mode);
+  const float* grid = static_cast<const float*>(pointers[1]) + (image * g.points + first) * kAxes;
+  PointTaps taps;
   bool is_inside = true;
   for (int64_t p = 0; p < n; ++p)
-    is_inside &= find(g, grid + p * n_axes, &taps[static_cast<size_t>(p)]);
-  int64_t n_taps = 1;
-  for (size_t d = 0; d < g.n_axes; ++d)
-    n_taps *= taps_along(g.mode);
-  const Sum sum = is_inside ? sum_for<true>(n_taps) : sum_for<false>(n_taps);
+    is_inside &= find_taps<mode, n_axes>(g, grid + p * kAxes, taps.at.data() + p * kTaps,
+                                         taps.weight.data() + p * kTaps);
+  auto* const sum = is_inside ? sum_taps<kTaps, true> : sum_taps<kTaps, false>;
   const float* src = static_cast<const float*>(pointers[0]) + image * g.channels * g.pixels;
   float* dst = static_cast<float*>(pointers[2]) + image * g.channels * g.points + first;
   for (int64_t c = 0; c < g.channels; ++c)
-    sum(taps.data(), n, src + c * g.pixels, dst + c * g.points);
+    sum(taps, n, src + c * g.pixels, dst + c * g.points);
+}
+
+using Block = void (*)(const GridSample&, int64_t, void* const*);
+template <Mode mode>
+Block block_for(size_t n_axes) {
+  return n_axes == 1 ? run_block<mode, 1> : n_axes == 2 ? run_block<mode, 2> : run_block<mode, 3>;
+}
+Block block_for(const GridSample& g) {
+  if (g.mode == Mode::kNearest) return block_for<Mode::kNearest>(g.n_axes);
+  return g.mode == Mode::kLinear ? block_for<Mode::kLinear>(g.n_axes)
+                                 : block_for<Mode::kCubic>(g.n_axes);
 }
 
 const char* run(const GridSample& g, const kernels::Context& context, void* const* pointers) {
   const int64_t n_blocks = (g.points + kPoints - 1) / kPoints;
+  const Block sample_block = block_for(g);
   kernels::parallel_for(context.parallel, g.images * n_blocks,
                         kernels::grain_rows(kPoints * (64 + 32 * g.channels)),
                         [&](int64_t lo, int64_t hi) {
                           for (int64_t block = lo; block < hi; ++block)
-                            run_block(g, block, pointers);
+                            sample_block(g, block, pointers);
                         });
   return nullptr;
 }

@@ -15,6 +15,7 @@ constexpr Handler kHandlers[] = {
     {"BitCast", refuse_bit_cast, lower_bit_cast, kAnyType},
     {"Cast", refuse_cast, lower_cast, kAnyType | kNarrow},
     {"CastLike", refuse_cast, lower_cast, kAnyType | kEmpty | kNarrow},
+    {"Col2Im", refuse_col2im, lower_col2im},
     {"Concat", refuse_concat, lower_concat, kAnyType | kEmpty},
     {"ConstantOfShape", refuse_constant_of_shape, lower_constant_of_shape, kAnyType},
     {"Conv", refuse_conv, lower_conv, kWidened, kSamplesApart},

@@ -46,6 +46,7 @@ TENON_ONEDNN_HANDLER(pad)
 std::string refuse_sum_to(const Graph& graph, const Node& node);  // lowered as ReduceSum
 TENON_ONEDNN_HANDLER(arg_reduce)
 TENON_ONEDNN_HANDLER(hardmax)
+TENON_ONEDNN_HANDLER(col2im)
 TENON_ONEDNN_HANDLER(cumulate)
 TENON_ONEDNN_HANDLER(top_k)
 TENON_ONEDNN_HANDLER(reverse_sequence)

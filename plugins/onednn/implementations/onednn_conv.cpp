@@ -14,6 +14,7 @@
 #include "conv_site.hpp"
 #include "cpu.hpp"
 #include "lists.hpp"
+#include "lowering/strided_copy.hpp"
 #include "operand_scales.hpp"
 #include "packed_weights.hpp"
 #include "primitive.hpp"
@@ -47,12 +48,13 @@ void turn(ConvShape& shape) {
   shape.is_transposed = true;
 }
 
-ConvShape conv_shape(const Graph& graph, const Node& node) {
+// repeats: each channel of the source stands there once for each of its filters.
+ConvShape conv_shape(const Graph& graph, const Node& node, bool repeats) {
   const Dims& src = graph.values[node.inputs[0]].dims;
   const Dims& weights = graph.values[node.inputs[1]].dims;
   const Dims& dst = graph.values[node.outputs[0]].dims;
   ConvShape shape;
-  shape.groups = node.integer("group", 1);
+  shape.groups = repeats ? weights[0] : node.integer("group", 1);
   shape.weight_dims = weights;
   if (shape.groups > 1) {
     shape.weight_dims[0] /= shape.groups;
@@ -112,6 +114,7 @@ struct Operands {
   bool int8 = false;
   View src = {}, weights = {};  // as the graph has them, weights perhaps dequantized
   bool any_source = false;      // oneDNN chooses the source's layout
+  bool repeats = false;         // the source has each channel once for each of its filters
 };
 
 class OperandReader {
@@ -134,6 +137,9 @@ class OperandReader {
       lowering_.set_view(value, made.src);  // later readers want it channels-last too
     }
     made.weights = weights();
+    const int64_t times = filters_of_each(lowering_.graph(), node_);
+    made.repeats = times > 1 && !int8_;
+    if (made.repeats) made.src = repeated(made.src, times);
     return made;
   }
 
@@ -147,6 +153,22 @@ class OperandReader {
     View stored_to = to;
     stored_from.quant = stored_to.quant = {};
     lowering_.add_copy("reorder " + node_.name, stored_from, stored_to);
+    return to;
+  }
+
+  // oneDNN has kernels for one filter of each channel; with more it multiplies blocks of channels
+  // that are zeros but for one.
+  View repeated(const View& from, int64_t times) {
+    View to = from;
+    to.dims[1] *= times;
+    to.strides = channels_last_strides(to.dims);
+    to.offset = 0;
+    to.buffer = lowering_.scratch(to.bytes());
+    View one = from, all = to;
+    one.dims = all.dims = {from.count(), times};
+    one.strides = {1, 0};
+    all.strides = {times, 1};
+    lowering_.add_step(strided_copy("channels " + node_.name, one, all));
     return to;
   }
 
@@ -175,7 +197,7 @@ class Convolution {
       : lowering_(site.lowering),
         node_(site.node()),
         epilogue_(epilogue),
-        shape_(conv_shape(lowering_.graph(), node_)),
+        shape_(conv_shape(lowering_.graph(), node_, operands.repeats)),
         int8_(operands.int8),
         any_source_(operands.any_source),
         weights_(operands.weights),

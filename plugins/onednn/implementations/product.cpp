@@ -26,6 +26,7 @@ constexpr Implementation<ProductSite> kProduct[] = {
     {"f32 gemm", offer_float_product, kRival},
     {"small", offer_small_product},
     {"column", offer_column_product},
+    {"row", offer_row_product},
     {"onednn", offer_onednn_product, kRival},
 };
 

@@ -45,6 +45,8 @@ Offer offer_int8_product(const ProductSite& site);
 // By plain loops: no more products than a primitive takes time to begin.
 Offer offer_column_product(const ProductSite& site);
 Offer offer_small_product(const ProductSite& site);
+// One row, or one column, times matrices that are computed, by kernels/row_product.h.
+Offer offer_row_product(const ProductSite& site);
 // By oneDNN, in the first of its forms that it has a kernel for.
 Offer offer_onednn_product(const ProductSite& site);
 

@@ -91,6 +91,9 @@ Offer offer_onednn(const ResizeSite& site) {
   if (graph.values[node.inputs[0]].type != ElementType::kF32 && !takes_integers)
     return refused("neither f32 nor bytes whose channels lie side by side");
   if (!is_fast(graph, node)) return refused("coordinates or rounding that oneDNN does not have");
+  const View& src = site.lowering.view(node.inputs[0]);
+  if (node.text("mode", "nearest") == "nearest" && is_row_major(src) && !is_channels_last(src))
+    return refused("rows that are copied as they lie");
   return accepted([&site] { build(site.lowering, site.index); });
 }
 

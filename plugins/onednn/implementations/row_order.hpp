@@ -101,7 +101,7 @@ Entry<U>* sort_by_digits(Entry<U>* from, Entry<U>* to, int64_t n) {
 // n entries in order; `room` has space for n more.
 template <class U>
 Entry<U>* in_order(Entry<U>* entries, Entry<U>* room, int64_t n) {
-  constexpr int64_t kFew = 256;  // counting digits takes longer there
+  constexpr int64_t kFew = 64;  // counting digits takes longer there
   if (n >= kFew) return sort_by_digits(entries, room, n);
   std::sort(entries, entries + n);
   return entries;

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <type_traits>
 
 #include "dense.hpp"
 #include "kernels/scratch.h"
@@ -23,15 +25,29 @@ struct RowKeys {
   Key<T> operator()(int64_t i) const { return key_of(src[i * stride], descending); }
 };
 
-// The least of `count` keys from `begin` on.
+// Whether one of `count` numbers from `begin` on may come before the number `last`. Numbers that
+// lie side by side are compared in vectors: the loop has no branch.
 template <class T>
-Key<T> least_key(const RowKeys<T>& keys, int64_t begin, int64_t count) {
+bool may_precede(const RowKeys<T>& keys, int64_t begin, int64_t count, int64_t last) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (keys.stride == 1) {
+      const T* const src = keys.src + begin;
+      const T limit = keys.src[last];
+      auto any = [&](const auto& is_behind) {
+        Key<T> found = 0;
+        for (int64_t i = 0; i < count; ++i)
+          found |= is_behind(src[i], limit) ? Key<T>{0} : Key<T>{1};  // NaN is not
+        return found != 0;
+      };
+      return keys.descending ? any(std::less_equal<>()) : any(std::greater_equal<>());
+    }
+  }
   Key<T> least = keys(begin);
   for (int64_t i = begin + 1; i < begin + count; ++i) {
     const Key<T> key = keys(i);
     least = key < least ? key : least;
   }
-  return least;
+  return least < keys(last);
 }
 
 // The first k of n in order, equal ones by their index; heap: room for k. Most blocks have nothing
@@ -45,7 +61,7 @@ void first_few(const RowKeys<T>& keys, int64_t n, int64_t k, Entry<Key<T>>* heap
   constexpr int64_t kBlock = 32;
   for (int64_t begin = k; begin < n; begin += kBlock) {
     const int64_t count = std::min(kBlock, n - begin);
-    if (least_key(keys, begin, count) >= heap[0].key) continue;
+    if (!may_precede(keys, begin, count, heap[0].index)) continue;
     for (int64_t i = begin; i < begin + count; ++i) {
       const Key<T> key = keys(i);
       if (key >= heap[0].key) continue;  // of equal ones the earlier stays

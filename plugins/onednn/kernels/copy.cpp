@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <type_traits>
 
 #include "kernel_table.h"
 #include "numbers.h"
@@ -288,6 +289,42 @@ void copy_pixels(const Context& context, const StridedCopy& copy, const Pixels& 
   });
 }
 
+template <class T>
+void repeat_as(const void* src, int64_t n, int64_t times, void* dst) {
+  const T* const from = static_cast<const T*>(src);
+  T* const to = static_cast<T*>(dst);
+  // With a known number of times the compiler shuffles vectors.
+  auto repeat = [&](auto known) {
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t k = 0; k < known.value; ++k)
+        to[i * known.value + k] = from[i];
+  };
+  if (times == 2) return repeat(std::integral_constant<int64_t, 2>{});
+  if (times == 3) return repeat(std::integral_constant<int64_t, 3>{});
+  if (times == 4) return repeat(std::integral_constant<int64_t, 4>{});
+  for (int64_t i = 0; i < n; ++i)
+    std::fill_n(to + i * times, times, from[i]);
+}
+
+// The innermost axis repeats what lies side by side on both sides.
+void copy_repeated(const Context& context, const StridedCopy& copy, const Axes& axes) {
+  Axes outer = axes;
+  const int64_t times = outer.axis[--outer.rank].n;
+  const int64_t n = outer.axis[--outer.rank].n;
+  constexpr int64_t kPiece = 4096;  // elements of the source
+  const int64_t in_row = (n + kPiece - 1) / kPiece;
+  parallel_for(context.parallel, axes.count / (n * times) * in_row,
+               grain_rows(std::min(n, kPiece) * (times + 1) * copy.element_bytes),
+               [&](int64_t lo, int64_t hi) {
+                 for (int64_t piece = lo; piece < hi; ++piece) {
+                   const Offsets at = offsets_of(outer, piece / in_row);
+                   const int64_t first = piece % in_row * kPiece;
+                   repeat_elements(src_at(copy, at.src + first), std::min(kPiece, n - first), times,
+                                   copy.element_bytes, dst_at(copy, at.dst + first * times));
+                 }
+               });
+}
+
 constexpr int64_t kMirrorTile = 64;
 
 // Tiles (row, row) to (row, last).
@@ -306,6 +343,19 @@ void mirror_tile_row(const Context& context, char* square, int64_t bytes, int64_
 }
 
 }  // namespace
+
+void repeat_elements(const void* src, int64_t n, int64_t times, int64_t element_bytes, void* dst) {
+  switch (element_bytes) {
+    case 1:
+      return repeat_as<uint8_t>(src, n, times, dst);
+    case 2:
+      return repeat_as<uint16_t>(src, n, times, dst);
+    case 4:
+      return repeat_as<uint32_t>(src, n, times, dst);
+    default:
+      return repeat_as<uint64_t>(src, n, times, dst);
+  }
+}
 
 // The first row of tiles is the longest, the last the shortest: they are done together, and so on
 // inwards.
@@ -328,6 +378,10 @@ void strided_copy(const Context& context, const StridedCopy& copy) {
   if (const std::optional<Pixels> pixels = find_pixels(axes, copy.element_bytes))
     return copy_pixels(context, copy, *pixels, axes.count);
   const Axis& inner = axes.axis[axes.rank - 1];
+  if (inner.src == 0 && inner.dst == 1 && axes.rank > 1) {
+    const Axis& next = axes.axis[axes.rank - 2];
+    if (next.src == 1 && next.dst == inner.n) return copy_repeated(context, copy, axes);
+  }
   if (inner.src != 0 && inner.src != 1 && inner.dst == 1) {  // a repeated one fills its row
     // What is interleaved of few rows is picked apart faster than in tiles.
     const bool is_picked = inner.src == 3 || (inner.src == 4 && copy.element_bytes <= 2);

@@ -14,6 +14,9 @@ namespace tenon::onednn::kernels {
 
 void strided_copy(const Context& context, const StridedCopy& copy);
 
+// dst: [n, times], src: [n], of elements of 1, 2, 4 or 8 bytes, both dense.
+void repeat_elements(const void* src, int64_t n, int64_t times, int64_t element_bytes, void* dst);
+
 // square: [n, n] dense; what is above the diagonal is copied to below it.
 void mirror_upper(const Context& context, void* square, int64_t element_bytes, int64_t n);
 

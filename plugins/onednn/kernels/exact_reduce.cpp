@@ -231,12 +231,55 @@ class LogSumExp {
   void run() const {
     parallel_for(context_.parallel, args_.outer.count, grain_rows(args_.inner.count * 16),
                  [&](int64_t lo, int64_t hi) {
+                   if (args_.inner.count > 0 && args_.inner.count <= kShort)
+                     return of_short(lo, hi);
                    for (int64_t i = lo; i < hi; ++i)
                      static_cast<T*>(args_.dst)[i] = of(args_.outer.offset(i));
                  });
   }
 
  private:
+  static constexpr int64_t kShort = kExactTile / 4;
+
+  // Several results at once, whose numbers share a tile, so that a call takes many exponentials.
+  void of_short(int64_t lo, int64_t hi) const {
+    const int64_t n = args_.inner.count, in_tile = kExactTile / n;
+    std::array<int64_t, kShort> offsets;
+    for (int64_t k = 0; k < n; ++k)
+      offsets[static_cast<size_t>(k)] = args_.inner.offset(k);
+    std::array<double, kExactTile> tile, shifts;
+    for (int64_t first = lo; first < hi; first += in_tile) {
+      const int64_t count = std::min(in_tile, hi - first);
+      double* const x = tile.data();
+      for (int64_t i = 0; i < count; ++i) {
+        const T* const from = static_cast<const T*>(args_.src) + args_.outer.offset(first + i);
+        shifts[static_cast<size_t>(i)] = load_shifted(from, offsets.data(), x + i * n);
+      }
+      ops_->of[TN_EXPR_EXP](x, x, x, count * n, x);
+      for (int64_t i = 0; i < count; ++i) {
+        double sum = 0;
+        for (int64_t k = 0; k < n; ++k)
+          sum += x[i * n + k];
+        static_cast<T*>(args_.dst)[first + i] =
+            number_cast<T>(std::log(sum) + shifts[static_cast<size_t>(i)]);
+      }
+    }
+  }
+
+  // The numbers less their largest, which is returned; as they are where that is not finite.
+  double load_shifted(const T* from, const int64_t* offsets, double* x) const {
+    const int64_t n = args_.inner.count;
+    double most = -HUGE_VAL;
+    for (int64_t k = 0; k < n; ++k) {
+      x[k] = number_cast<double>(from[offsets[k]]);
+      most = std::max(most, x[k]);
+    }
+    if (!std::isfinite(most)) return 0;
+    for (int64_t k = 0; k < n; ++k)
+      x[k] -= most;
+    return most;
+  }
+
   T of(int64_t at) const {
     double most = -HUGE_VAL, sum = 0;
     over_tiles(at, [&](double* x, int64_t n) { join(Join::kMax, x, n, &most); });

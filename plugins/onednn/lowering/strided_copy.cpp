@@ -18,6 +18,19 @@ size_t innermost(const View& view) {
   return found;
 }
 
+// Of the axis with those that continue it on both sides.
+int64_t joined_extent(const View& from, const View& to, size_t axis) {
+  int64_t extent = to.dims[axis];
+  for (size_t next = 0; next < to.dims.size();) {
+    const bool continues = next != axis && to.dims[next] > 1 &&
+                           from.strides[next] == from.strides[axis] * extent &&
+                           to.strides[next] == to.strides[axis] * extent;
+    if (continues) extent *= to.dims[next];
+    next = continues ? 0 : next + 1;
+  }
+  return extent;
+}
+
 // Whether both sides are one block of memory in the same order.
 bool is_one_block(const kernels::StridedCopy& copy) {
   int64_t dense = 1;
@@ -32,8 +45,8 @@ bool is_transposed(const View& from, const View& to) {
   const size_t src = innermost(from);
   const size_t dst = innermost(to);
   const size_t rank = to.dims.size();
-  return src != dst && src < rank && dst < rank && to.dims[src] >= kLeastSide &&
-         to.dims[dst] >= kLeastSide;
+  return src != dst && src < rank && dst < rank && joined_extent(from, to, src) >= kLeastSide &&
+         joined_extent(from, to, dst) >= kLeastSide;
 }
 
 Step strided_copy(std::string name, const View& from, const View& to) {

@@ -35,7 +35,11 @@ class Case:
 
     def name(self) -> str:
         shapes = " ".join("x".join(map(str, shape)) for shape in self.shapes)
-        numbers = [c.tolist() for c in self.constants if c is not None and c.size <= 8]
+        numbers = [
+            c.tolist() if c.size <= 8 else "x".join(map(str, c.shape))
+            for c in self.constants
+            if c is not None
+        ]
         kinds = [TensorProto.DataType.Name(kind).lower() for kind in self.types or ()]
         return " ".join(
             [
@@ -195,5 +199,90 @@ def products() -> Iterator[Case]:
         yield Case("Einsum", [a, b], {"equation": equation})
 
 
+def filters(*shape: int) -> np.ndarray:
+    return np.full(shape, 0.01, "f")
+
+
+def convolutions() -> Iterator[Case]:
+    """Of signals, images and volumes, with few and many channels, groups and filters."""
+    wide, audio, volume = (1, 3, 224, 224), (1, 1, 16000), (1, 32, 16, 28, 28)
+    for image, weights, group, more in [
+        (IMAGE, (128, 1, 3, 3), 64, {}),
+        (IMAGE, (64, 2, 3, 3), 32, {}),
+        (IMAGE, (64, 1, 7, 7), 64, {"pads": [3] * 4}),
+        (IMAGE, (64, 64, 3, 3), 1, {"dilations": [2, 2], "pads": [2] * 4}),
+        (IMAGE, (1, 64, 3, 3), 1, {}),
+        (wide, (24, 1, 3, 3), 3, {}),
+        (wide, (64, 3, 7, 7), 1, {"strides": [2, 2], "pads": [3] * 4}),
+        (wide, (768, 3, 16, 16), 1, {"strides": [16, 16]}),
+        ((1, 240, 28, 28), (240, 30, 1, 1), 8, {}),
+        (audio, (64, 1, 10), 1, {"strides": [5]}),
+        (audio, (512, 1, 10), 1, {"strides": [5]}),
+        ((1, 80, 1000), (256, 80, 5), 1, {}),
+        ((1, 64, 1000), (1, 64, 7), 1, {"pads": [3, 3]}),
+        (volume, (32, 1, 3, 3, 3), 32, {}),
+        (volume, (32, 32, 1, 3, 3), 1, {}),
+    ]:
+        yield Case("Conv", [image], {"group": group, **more}, [filters(*weights)])
+    for image, weights, stride, padding in [
+        (IMAGE, (64, 3, 4, 4), 2, 1),
+        (IMAGE, (64, 1, 2, 2), 2, 0),
+        (IMAGE, (64, 3, 3, 3), 1, 1),
+        ((1, 24, 160, 160), (24, 24, 2, 2), 2, 0),
+        ((1, 512, 14, 14), (512, 256, 4, 4), 2, 1),
+        ((1, 32, 8000), (32, 1, 4), 2, 0),
+        ((1, 32, 16, 28, 28), (32, 16, 2, 2, 2), 2, 0),
+    ]:
+        axes = len(image) - 2
+        rules = {"strides": [stride] * axes, "pads": [padding] * 2 * axes}
+        yield Case("ConvTranspose", [image], rules, [filters(*weights)])
+
+
+def kinds() -> Iterator[Case]:
+    """What the other families have none of, or one form alone."""
+    random = np.random.default_rng(3)
+    for shape in [(1000, 1000), (8, 50257), (4096, 64), (16384, 10)]:
+        yield Case("Softmax", [shape], {"axis": -1})
+    for op, gates in [("LSTM", 4), ("GRU", 3), ("RNN", 1)]:
+        for length, batch, width, hidden in [(50, 8, 64, 128), (20, 1, 256, 512), (200, 1, 8, 16)]:
+            weights = [filters(1, gates * hidden, n) for n in (width, hidden)]
+            yield Case(op, [(length, batch, width)], {"hidden_size": hidden}, weights)
+    for equation, a, b in [
+        ("bhid,bhjd->bhij", (2, 8, 128, 64), (2, 8, 128, 64)),
+        ("bchw,bc->bhw", (2, 64, 32, 32), (2, 64)),
+        ("nkctv,kvw->nctw", (1, 3, 64, 100, 25), (3, 25, 25)),
+        ("bhwc,hkc->bhwk", (4, 14, 14, 64), (14, 14, 64)),
+    ]:
+        yield Case("Einsum", [a, b], {"equation": equation})
+    for rule in ("none", "add", "mul", "max"):
+        updates = [random.integers(0, 1000, (500, 64)), filters(500, 64)]
+        yield Case("ScatterElements", [(1000, 64)], {"reduction": rule, "axis": 0}, updates)
+        updates = [random.integers(0, 1000, (500, 1)), filters(500, 64)]
+        yield Case("ScatterND", [(1000, 64)], {"reduction": rule}, updates)
+    yield Case("GatherND", [(100, 100, 64)], {}, [random.integers(0, 100, (5000, 2))])
+    yield Case("GatherElements", [(1000, 64)], {"axis": 0}, [random.integers(0, 1000, (500, 64))])
+    for shape, k in [((1, 8400), 100), ((1, 50257), 50), ((1000, 64), 8), ((100, 1000), 1000)]:
+        yield Case("TopK", [shape], {}, [np.array([k])], outputs=2)
+    for a, b in [
+        ((1, 4096), (4096, 4096)),
+        ((12, 1, 64), (12, 64, 512)),
+        ((4096,), (4096, 1000)),
+        ((4000, 3), (3, 64)),
+        ((2, 300, 77), (2, 77, 131)),
+    ]:
+        yield Case("MatMul", [a, b])
+    yield Case("Gemm", [(1, 768), (3072, 768)], {"transB": 1})
+    sizes = [np.array([56, 56]), np.array([3, 3])]
+    yield Case("Col2Im", [(1, 576, 3136)], {"pads": [1] * 4}, sizes)
+    yield Case("Transpose", [(100, 3, 1000)], {"perm": (2, 0, 1)})
+    yield Case("Mod", [TEXT, TEXT], {"fmod": 1})
+    yield Case("Hardmax", [TEXT])
+    yield Case("Trilu", [(8, 256, 256)])
+    yield Case("Tile", [TEXT], {}, [np.array([1, 1, 2])])
+    yield Case("DFT", [(8, 400, 2)], {}, [None, np.array(1)])
+    yield Case("InstanceNormalization", [IMAGE], {}, [filters(64), filters(64)])
+    yield Case("BatchNormalization", [IMAGE], {}, [filters(64)] * 4)
+
+
 FAMILIES = {"pointwise": pointwise, "rows": rows, "moves": moves, "products": products}
-FAMILIES |= {"windows": windows, "found": found}
+FAMILIES |= {"windows": windows, "found": found, "convolutions": convolutions, "kinds": kinds}

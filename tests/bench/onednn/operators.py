@@ -3,12 +3,12 @@
 
   operators.py [FAMILY...] [--only REGEX] [--below 0.8] [--seed 0]
 
-FAMILY: pointwise, rows, moves, products, windows, found (operator_cases.py), arithmetic, casts,
-integer_rows, integer_moves, integer_found (integer_cases.py); all without one. Both engines run on
-one thread and take turns; a figure is the CPU time of the shortest of many runs, so that other
-programs matter little. Printed: each case whose time is more than 1/BELOW of ONNX Runtime's, then
-the geometric mean of all ratios with its 95 % interval over the cases. Times have the copy of
-results to NumPy and the call in them: cases below 0.05 ms are left out.
+FAMILY: pointwise, rows, moves, products, windows, found, convolutions, kinds (operator_cases.py),
+arithmetic, casts, integer_rows, integer_moves, integer_found (integer_cases.py); all without one.
+Both engines run on one thread and take turns; a figure is the CPU time of the shortest of many
+runs, so that other programs matter little. Printed: each case whose time is more than 1/BELOW of
+ONNX Runtime's, then the geometric mean of all ratios with its 95 % interval over the cases. Times
+have the copy of results to NumPy and the call in them: cases below 0.05 ms are left out.
 """
 
 import argparse

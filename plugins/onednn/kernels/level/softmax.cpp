@@ -21,53 +21,55 @@ const float* row_f32(const Source& src, int64_t offset, int64_t n, float* buffer
   return buffer;
 }
 
-// buffer[i] = scale * src + mask for i < n, -infinity up to a whole register; returns the maximum.
+// scale * src + mask, a register at a time.
 struct Row {
   const SoftmaxArgs& args;
   int64_t src_offset;
   int64_t mask_offset;
 
+  // buffer[i] for i < n, -infinity up to a whole register; returns the maximum.
   float load_block(int64_t at, int64_t n, float* buffer) const {
-    if (args.src.type == ElementType::kBf16) {
-      return load_from(static_cast<const Bf16*>(args.src.data) + src_offset + at, at, n, buffer);
-    }
-    return load_from(row_f32(args.src, src_offset + at, n, buffer), at, n, buffer);
-  }
-
-  template <class T>
-  float load_from(const T* src, int64_t at, int64_t n, float* buffer) const {
-    alignas(64) float mask_buffer[kBlock];
-    Vf scale = splat(args.scale);
     Vf top = splat(-kInfinity);
-    if (args.mask.data == nullptr || args.mask_strides[3] == 0) {
-      float value = 0.0F;
-      if (args.mask.data != nullptr) load_f32(args.mask, mask_offset, 1, &value);
-      top =
-          combine(src, n, buffer, [&](Vf x, int64_t, bool) { return fma(x, scale, splat(value)); });
-    } else {
-      const float* mask = row_f32(args.mask, mask_offset + at, n, mask_buffer);
-      top = combine(src, n, buffer, [&](Vf x, int64_t i, bool is_whole) {
-        return fma(x, scale, is_whole ? load(mask + i) : load_part(mask + i, n - i, 0.0F));
-      });
-    }
+    each(at, n, buffer, [&](Vf x, int64_t i, int64_t lanes) {
+      if (lanes < kLanes) x = keep_part(x, lanes, -kInfinity);
+      store(buffer + i, x);
+      top = max_fast(x, top);
+    });
     return max_lanes(top);
   }
 
-  template <class T, class F>
-  static Vf combine(const T* src, int64_t n, float* dst, const F& f) {
-    Vf top = splat(-kInfinity);
+  // visit(x, i, lanes) for the numbers from `at` on; of the last register some lanes. buffer: for
+  // n numbers that are converted.
+  template <class Visit>
+  void each(int64_t at, int64_t n, float* buffer, const Visit& visit) const {
+    if (args.src.type == ElementType::kBf16)
+      return each_of(static_cast<const Bf16*>(args.src.data) + src_offset + at, at, n, visit);
+    each_of(row_f32(args.src, src_offset + at, n, buffer), at, n, visit);
+  }
+
+ private:
+  template <class T, class Visit>
+  void each_of(const T* src, int64_t at, int64_t n, const Visit& visit) const {
+    alignas(64) float mask_buffer[kBlock];
+    const Vf scale = splat(args.scale);
+    if (args.mask.data == nullptr || args.mask_strides[3] == 0) {
+      float value = 0.0F;
+      if (args.mask.data != nullptr) load_f32(args.mask, mask_offset, 1, &value);
+      const Vf added = splat(value);
+      return scan(src, n, visit, [&](Vf x, int64_t, int64_t) { return fma(x, scale, added); });
+    }
+    const float* mask = row_f32(args.mask, mask_offset + at, n, mask_buffer);
+    scan(src, n, visit, [&](Vf x, int64_t i, int64_t lanes) {
+      return fma(x, scale, load_some(mask + i, lanes));
+    });
+  }
+
+  template <class T, class Visit, class F>
+  static void scan(const T* src, int64_t n, const Visit& visit, const F& f) {
     int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) {
-      Vf x = f(load_lanes(src + i), i, true);
-      store(dst + i, x);
-      top = max_fast(x, top);
-    }
-    if (i < n) {
-      const Vf x = keep_part(f(load_lanes_part(src + i, n - i), i, false), n - i, -kInfinity);
-      store(dst + i, x);
-      top = max_fast(x, top);
-    }
-    return top;
+    for (; i + kLanes <= n; i += kLanes)
+      visit(f(load_lanes(src + i), i, kLanes), i, kLanes);
+    if (i < n) visit(f(load_lanes_part(src + i, n - i), i, n - i), i, n - i);
   }
 };
 
@@ -142,22 +144,54 @@ void short_rows(const Row* rows, int64_t count, float* buffer) {
   }
 }
 
+// Calls body(at, n) for each block of the row.
+template <class F>
+void each_block(const Row& row, const F& body) {
+  const int64_t n = row.args.n;
+  for (int64_t at = 0; at < n; at += kBlock)
+    body(at, n - at < kBlock ? n - at : kBlock);
+}
+
+float top_of_row(const Row& row, float* buffer) {
+  Vf top = splat(-kInfinity);
+  each_block(row, [&](int64_t at, int64_t n) {
+    row.each(at, n, buffer, [&](Vf x, int64_t, int64_t lanes) {
+      top = max_fast(lanes < kLanes ? keep_part(x, lanes, -kInfinity) : x, top);
+    });
+  });
+  return max_lanes(top);
+}
+
+// The result keeps the exponentials until their sum is known.
+void long_row_of_f32(const Row& row, float* buffer) {
+  float* const dst = static_cast<float*>(row.args.dst.data) + row.src_offset;
+  const Vf top = splat(top_of_row(row, buffer));
+  double sum = 0;
+  each_block(row, [&](int64_t at, int64_t n) {
+    Vf block = {};
+    row.each(at, n, buffer, [&](Vf x, int64_t i, int64_t lanes) {
+      const Vf e = exp_nonpositive(x - top);
+      block += lanes < kLanes ? keep_part(e, lanes, 0.0F) : e;
+      store_some(dst + at + i, e, lanes);
+    });
+    sum += static_cast<double>(sum_lanes(block));
+  });
+  apply(dst, row.args.n, make_finish(row.args, 0.0F, sum), dst);
+}
+
+// Read once for the maximum, once for the sum and once for the result.
 void long_row(const Row& row, float* buffer) {
   const SoftmaxArgs& args = row.args;
-  float top = -kInfinity;
-  auto each_block = [&](const auto& body) {
-    for (int64_t at = 0; at < args.n; at += kBlock) {
-      int64_t n = args.n - at < kBlock ? args.n - at : kBlock;
-      body(at, n, row.load_block(at, n, buffer));
-    }
-  };
-  each_block([&](int64_t, int64_t, float block_top) { top = block_top > top ? block_top : top; });
+  if (args.dst.type == ElementType::kF32 && !args.log) return long_row_of_f32(row, buffer);
+  const float top = top_of_row(row, buffer);
   double sum = 0;
-  each_block([&](int64_t, int64_t n, float) {
+  each_block(row, [&](int64_t at, int64_t n) {
+    row.load_block(at, n, buffer);
     sum += static_cast<double>(exponentials(args, buffer, n, top, true));
   });
-  Finish finish = make_finish(args, top, sum);
-  each_block([&](int64_t at, int64_t n, float) {
+  const Finish finish = make_finish(args, top, sum);
+  each_block(row, [&](int64_t at, int64_t n) {
+    row.load_block(at, n, buffer);
     if (!args.log) exponentials(args, buffer, n, top, false);
     finish_block(args, buffer, n, finish, row.src_offset + at);
   });

@@ -76,7 +76,8 @@ TEST_P(Copy, TransposesEveryPermutation) {
                                                     {2, 3, 4, 5, 6, 7},
                                                     {2, 3, 4100},
                                                     {4, 65, 9},
-                                                    {2, 70, 2}};
+                                                    {2, 70, 2},
+                                                    {83, 47}};
   for (const std::vector<int64_t>& dims : shapes) {
     const int64_t count =
         std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
@@ -112,6 +113,28 @@ TEST_P(Copy, MovesShortRows) {
                                      {3, columns, 900},     {7200, step, 8}, {6300, 900, 1}};
         strided_copy(context_, transposed);
         expect_copied(transposed, "short columns");
+        EXPECT_EQ(dst.back(), 99);
+      }
+    }
+  }
+}
+
+// As channels are for several filters of each: side by side, in rows with gaps, and in many pieces.
+TEST_P(Copy, RepeatsNeighbours) {
+  for (int64_t size : {1, 2, 4, 8}) {
+    const std::vector<uint8_t> src = elements(3 * 5000, size);
+    for (int64_t times : {2, 3, 4, 5, 9}) {
+      for (int64_t n : {1, 3, 17, 4999}) {
+        std::vector<uint8_t> dst(static_cast<uint64_t>(3 * (n * times + 1) * size) + 1, 99);
+        const StridedCopy copy{src.data(),
+                               dst.data(),
+                               size,
+                               3,
+                               {3, n, times},
+                               {5000, 1, 0},
+                               {n * times + 1, times, 1}};
+        strided_copy(context_, copy);
+        expect_copied(copy, "repeated");
         EXPECT_EQ(dst.back(), 99);
       }
     }
