@@ -169,34 +169,23 @@ void store_bools(const double* from, int64_t n, void* dst) {
     to[i] = static_cast<uint8_t>(are[i]);
 }
 
-// As number_cast (../numbers.h) does: cut towards zero within 64 bits, 0 for NaN, then the low
-// bits. Of each other number 0 is converted, which the conversion is defined for.
-template <class T, class Wide>
+// As number_cast (../numbers.h) does, by way of the type with a sign that the processor converts
+// to. The upper half of a type without a sign is the lower one and the highest bit.
+template <class T, class Signed>
 void store_integers(const double* from, int64_t n, void* dst) {
-  constexpr bool kHasSign = Wide(-1) < Wide(0);
-  constexpr double kTop = kHasSign ? 0x1p63 : 0x1p64, kBottom = kHasSign ? -0x1p63 : 0.0;
-  constexpr Wide kMost = kHasSign ? static_cast<Wide>(INT64_MAX) : static_cast<Wide>(UINT64_MAX);
-  constexpr Wide kLeast = kHasSign ? static_cast<Wide>(INT64_MIN) : Wide(0);
+  constexpr double kHalf = sizeof(Signed) == 8 ? 0x1p63 : 0x1p31;
+  constexpr auto kLowest = static_cast<Signed>(-kHalf);
+  constexpr bool kHasUpper = T(-1) > T(0) && sizeof(T) == sizeof(Signed);
   T* to = static_cast<T*>(dst);
-  if constexpr (sizeof(T) <= 4) {  // every set of vectors has conversions to 32 bits
-    int64_t n_words = 0;
-    for (int64_t i = 0; i < n; ++i)
-      n_words += __builtin_fabs(from[i]) < 0x1p31 ? 1 : 0;
-    if (n_words == n) {
-      int32_t words[kExactTile];
-      for (int64_t i = 0; i < n; ++i)
-        words[i] = static_cast<int32_t>(from[i]);
-      for (int64_t i = 0; i < n; ++i)
-        to[i] = static_cast<T>(words[i]);
-      return;
-    }
-  }
+  Signed words[kExactTile];
   for (int64_t i = 0; i < n; ++i) {
-    const double x = from[i];
-    const bool is_above = x >= kTop, is_below = x <= kBottom;
-    const Wide whole = static_cast<Wide>((x < kTop) & (x > kBottom) ? x : 0.0);
-    to[i] = static_cast<T>(is_above ? kMost : is_below ? kLeast : whole);
+    const bool is_upper = kHasUpper && from[i] >= kHalf;
+    const double x = from[i] - (is_upper ? kHalf : 0.0);
+    words[i] = static_cast<Signed>(__builtin_fabs(x) < kHalf ? x : -kHalf);
+    words[i] ^= is_upper ? kLowest : 0;
   }
+  for (int64_t i = 0; i < n; ++i)
+    to[i] = static_cast<T>(words[i]);
 }
 
 template <ElementType kType>
@@ -253,13 +242,13 @@ void add_conversions(RealOps& ops) {
   ops.store[static_cast<int>(ElementType::kF32)] = store_tile<float>;
   ops.store[static_cast<int>(ElementType::kF64)] = store_tile<double>;
   ops.store[static_cast<int>(ElementType::kBool)] = store_bools;
-  ops.store[static_cast<int>(ElementType::kU8)] = store_integers<uint8_t, int64_t>;
-  ops.store[static_cast<int>(ElementType::kS8)] = store_integers<int8_t, int64_t>;
-  ops.store[static_cast<int>(ElementType::kU16)] = store_integers<uint16_t, int64_t>;
-  ops.store[static_cast<int>(ElementType::kS16)] = store_integers<int16_t, int64_t>;
-  ops.store[static_cast<int>(ElementType::kU32)] = store_integers<uint32_t, int64_t>;
-  ops.store[static_cast<int>(ElementType::kI32)] = store_integers<int32_t, int64_t>;
-  ops.store[static_cast<int>(ElementType::kU64)] = store_integers<uint64_t, uint64_t>;
+  ops.store[static_cast<int>(ElementType::kU8)] = store_integers<uint8_t, int32_t>;
+  ops.store[static_cast<int>(ElementType::kS8)] = store_integers<int8_t, int32_t>;
+  ops.store[static_cast<int>(ElementType::kU16)] = store_integers<uint16_t, int32_t>;
+  ops.store[static_cast<int>(ElementType::kS16)] = store_integers<int16_t, int32_t>;
+  ops.store[static_cast<int>(ElementType::kU32)] = store_integers<uint32_t, int32_t>;
+  ops.store[static_cast<int>(ElementType::kI32)] = store_integers<int32_t, int32_t>;
+  ops.store[static_cast<int>(ElementType::kU64)] = store_integers<uint64_t, int64_t>;
   ops.store[static_cast<int>(ElementType::kI64)] = store_integers<int64_t, int64_t>;
   ops.load[static_cast<int>(ElementType::kF16)] = load_halves<ElementType::kF16>;
   ops.load[static_cast<int>(ElementType::kBf16)] = load_halves<ElementType::kBf16>;

@@ -222,14 +222,14 @@ TEST_P(Exact, StoresHalvesWithOneRounding) {
         << x[i];
 }
 
-// The bits that number_cast makes, of a tile that 32 bits hold and of one that they do not.
+// The bits that number_cast makes.
 template <class T>
-void expect_casts(const Context& context, ElementType type, double scale) {
+void expect_casts(const Context& context, ElementType type) {
   std::vector<double> x = {0.0, -0.0, 0.9, -0.9, 1.5, -254.99, 255.99, 32768, -32769, 0x1p30};
   for (const double edge : {0x1p31, 0x1p32, 0x1p63, 0x1p64, 1e300, HUGE_VAL})
     for (const double one : {edge, -edge, std::nextafter(edge, 0), -std::nextafter(edge, 0)})
-      x.push_back(scale == 1 ? one : 7);
-  x.push_back(scale == 1 ? NAN : 5);
+      x.push_back(one);
+  x.push_back(NAN);
   x.resize(301, -3.75);
   const tn_expr_node nodes[] = {input(0)};
   const int64_t dims[] = {static_cast<int64_t>(x.size())};
@@ -241,16 +241,14 @@ void expect_casts(const Context& context, ElementType type, double scale) {
 }
 
 TEST_P(Exact, StoresDoublesAsIntegers) {
-  for (const double scale : {0.0, 1.0}) {
-    expect_casts<uint8_t>(context_, ElementType::kU8, scale);
-    expect_casts<int8_t>(context_, ElementType::kS8, scale);
-    expect_casts<uint16_t>(context_, ElementType::kU16, scale);
-    expect_casts<int16_t>(context_, ElementType::kS16, scale);
-    expect_casts<uint32_t>(context_, ElementType::kU32, scale);
-    expect_casts<int32_t>(context_, ElementType::kI32, scale);
-    expect_casts<uint64_t>(context_, ElementType::kU64, scale);
-    expect_casts<int64_t>(context_, ElementType::kI64, scale);
-  }
+  expect_casts<uint8_t>(context_, ElementType::kU8);
+  expect_casts<int8_t>(context_, ElementType::kS8);
+  expect_casts<uint16_t>(context_, ElementType::kU16);
+  expect_casts<int16_t>(context_, ElementType::kS16);
+  expect_casts<uint32_t>(context_, ElementType::kU32);
+  expect_casts<int32_t>(context_, ElementType::kI32);
+  expect_casts<uint64_t>(context_, ElementType::kU64);
+  expect_casts<int64_t>(context_, ElementType::kI64);
 }
 
 // NaN is not 0.
