@@ -83,6 +83,8 @@ class Cer {
     if (truth->ndim != 2 || truth->shape[0] != n || is_float(dtype_of(*truth)))
       return invalid(cat("expected whole-number labels [", n, ", longest], padded with -1, got ",
                          dtype_name(dtype_of(*truth)), " ", shape_text(shape_of(*truth))));
+    if (blank_ >= classes)
+      return invalid(cat("option blank: expected a class below ", classes, ", got ", blank_));
     TN_CHECK(check_dictionary(classes));
     TN_TRY(numbers, numbers_as<float>(*scores));
     TN_TRY(labels, numbers_as<int64_t>(*truth));

@@ -231,6 +231,10 @@ TEST_F(Metric, CerRefusesWhatDoesNotFit) {
   EXPECT_THAT(update<int32_t>({1, 1, 3}, steps({1}), {1, 1}, {0}, TN_I32),
               HasSubstr("not the blank"));
   EXPECT_THAT(update<int32_t>({3}, steps({1}), {1, 1}, {1}, TN_I32), HasSubstr("rank 3"));
+  start("metrics.cer", {{"blank", 3}});
+  EXPECT_THAT(update<int32_t>({1, 1, 3}, steps({1}), {1, 1}, {1}, TN_I32),
+              HasSubstr("option blank: expected a class below 3, got 3"));
+  start("metrics.cer");
   EXPECT_THAT(update<int32_t>({1, 1, 3}, steps({1}), {1}, {1}, TN_I32),
               HasSubstr("padded with -1"));
 }
