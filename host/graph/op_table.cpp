@@ -378,14 +378,6 @@ std::string OpTable::why_none(const Tables& graph,
       hint(domain.empty() ? std::string(type) : cat(domain, ".", type)));
 }
 
-std::string OpTable::hint(std::string_view name) const {
-  std::shared_lock lock(mutex_);
-  std::vector<std::string> names;
-  for (const auto& [key, row] : rows_)
-    names.push_back(cat(std::get<0>(key), std::get<0>(key).empty() ? "" : ".", std::get<1>(key)));
-  return did_you_mean(name, names);
-}
-
 uint64_t OpTable::size() const {
   std::shared_lock lock(mutex_);
   return rows_.size();

@@ -23,7 +23,8 @@ class LeastPeak {
       TN_TRY(better, improve());
       improved = better;
     }
-    return best_;
+    // Where nothing takes less than the graph as it is, computing again gains nothing.
+    return least_ < sizes_.peak({graph_}) ? best_ : std::vector<int>{};
   }
 
  private:

@@ -108,6 +108,23 @@ Status backward(const EditView& edit, Node node, const Active& active, Sums& sum
   return {};
 }
 
+// For each node the values of which it is the first reader: when its turn comes, last of their
+// readers, all that comes for them is there.
+std::vector<std::vector<Value>> by_first_reader(const std::vector<Node>& nodes,
+                                                const std::vector<Value>& values,
+                                                const Active& active) {
+  std::unordered_map<tn_value_id, size_t> first;
+  for (size_t i = nodes.size(); i-- > 0;)
+    if (feeds_on(nodes[i], active))
+      for (Value input : nodes[i].inputs())
+        if (input) first[input.id] = i;
+  std::vector<std::vector<Value>> out(nodes.size());
+  for (Value value : values)
+    if (auto found = first.find(value.id); found != first.end())
+      out[found->second].push_back(value);
+  return out;
+}
+
 }  // namespace
 
 Value sum_to(Builder& b, Value value, Value like) {
@@ -168,12 +185,16 @@ Result<std::vector<Value>> reverse(const EditView& edit, const Request& request)
     TN_CHECK(edit.set_note(request.cotangents[i].id, kSeedNote, any_int(1)));
     sums.give(outputs[i], request.cotangents[i]);
   }
+  const auto complete = by_first_reader(nodes, request.wrt, active);
   for (size_t i = nodes.size(); i-- > 0;) {
     if (!feeds_on(nodes[i], active)) continue;
     // Gradients belong to the part of the model that they are of.
     std::string scope(nodes[i].scope());
     TN_CHECK(services.edit->set_scope(edit.raw, 0, str(scope)));
     Status failed = backward(edit, nodes[i], active, sums);
+    // What is summed over a broadcast is large, and does not wait in memory for the end.
+    for (Value value : complete[i])
+      sums.total(value);
     TN_CHECK(services.edit->set_scope(edit.raw, 0, {}));
     TN_CHECK(std::move(failed));
   }

@@ -45,7 +45,7 @@ class Default {
   }
   Status run(tn_graph* graph, const Cancel& cancel, Sink& report) {
     settings_.cancel = cancel.raw();
-    TN_CHECK(settings_.check_scope(graph));
+    TN_CHECK(settings_.check(graph));
     return run_rounds(graph, settings_, rules_, report);
   }
 

@@ -32,17 +32,44 @@ Result<int64_t> run_in_bodies(const Rule& rule,
   return total;
 }
 
-// Of the nodes, those of bodies too.
-void collect_scopes(const tn_graph* graph, std::vector<std::string>* scopes) {
+// Those of bodies too.
+void collect_nodes(const tn_graph* graph, std::vector<Node>* nodes) {
   for (Node node : Graph{const_cast<tn_graph*>(graph)}.nodes()) {
-    scopes->emplace_back(node.scope());
+    nodes->push_back(node);
     for (uint64_t i = 0, n = services.graph->attr_count(graph, node.id); i < n; ++i) {
       const std::string name(view(services.graph->attr_name(graph, node.id, i)));
       const tn_any attribute = node.attr(name);
       if (attribute.tag == TN_ANY_GRAPH)
-        collect_scopes(static_cast<const tn_graph*>(attribute.v.p), scopes);
+        collect_nodes(static_cast<const tn_graph*>(attribute.v.p), nodes);
     }
   }
+}
+
+Status refuse_scope(const std::string& scope, const std::vector<Node>& nodes) {
+  const std::string below = scope + "/";
+  std::vector<std::string_view> scopes;
+  for (Node node : nodes)
+    scopes.push_back(node.scope());
+  const bool is_there = std::any_of(scopes.begin(), scopes.end(), [&](std::string_view one) {
+    return one == scope || one.starts_with(below);
+  });
+  if (is_there || scope.empty()) return {};
+  return invalid(
+      cat("scope: expected the scope of a node, got '", scope, "'", did_you_mean(scope, scopes)));
+}
+
+Status refuse_operator(const std::string& name, const std::vector<Node>& nodes) {
+  bool is_there = false;
+  std::vector<std::string_view> names;
+  for (Node node : nodes) {
+    names.push_back(node.type());
+    if (node.type() != name) continue;
+    if (node.row() && node.row()->decompose) return {};
+    is_there = true;
+  }
+  if (is_there) return invalid(cat("option operators: ", name, " stands for no others"));
+  return invalid(
+      cat("option operators: no node is of operator '", name, "'", did_you_mean(name, names)));
 }
 
 }  // namespace
@@ -64,17 +91,14 @@ bool Settings::covers(Node node) const {
          own[scope.size()] == '/';
 }
 
-Status Settings::check_scope(tn_graph* graph) const {
-  if (scope.empty()) return {};
-  std::vector<std::string> scopes;
-  collect_scopes(graph, &scopes);
-  const std::string below = scope + "/";
-  const bool is_there = std::any_of(scopes.begin(), scopes.end(), [&](const std::string& one) {
-    return one == scope || one.starts_with(below);
-  });
-  if (is_there) return {};
-  return invalid(
-      cat("scope: expected the scope of a node, got '", scope, "'", did_you_mean(scope, scopes)));
+Status Settings::check(tn_graph* graph) const {
+  if (scope.empty() && operators.empty()) return {};
+  std::vector<Node> nodes;
+  collect_nodes(graph, &nodes);
+  TN_CHECK(refuse_scope(scope, nodes));
+  for (const std::string& name : operators)
+    TN_CHECK(refuse_operator(name, nodes));
+  return {};
 }
 
 bool has_bodies(tn_graph* graph) {

@@ -25,8 +25,9 @@ struct Settings {
 
   static Settings from(tn_ctx* ctx, const Options& options);
   bool covers(Node node) const;
-  // Refuses a scope that no node has, in bodies neither: nothing would be done, in silence.
-  Status check_scope(tn_graph* graph) const;
+  // Refuses a scope or an operator that no node has, in bodies neither: nothing would be done, in
+  // silence.
+  Status check(tn_graph* graph) const;
 };
 
 struct Rule {
@@ -51,7 +52,7 @@ class RulePass {
   }
   Status run(tn_graph* graph, const Cancel& cancel, Sink& report) {
     settings_.cancel = cancel.raw();
-    TN_CHECK(settings_.check_scope(graph));
+    TN_CHECK(settings_.check(graph));
     TN_TRY(changed, run_everywhere(kRule, graph, settings_));
     return report.write(cat("{\"changes\": {\"", kRule.name(), "\": ", changed, "}}"));
   }

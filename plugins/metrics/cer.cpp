@@ -70,9 +70,21 @@ class Cer {
                          dtype_name(dtype_of(*scores)), " ", shape_text(shape_of(*scores))));
     int64_t n = scores->shape[steps_first_ ? 1 : 0], steps = scores->shape[steps_first_ ? 0 : 1];
     int64_t classes = scores->shape[2];
+    const int64_t batch = n;
+    if (steps_first_ && truth->ndim == 2 && truth->shape[0] < batch) {
+      // The last samples fill a batch up that the model fixes. Where steps come first and are as
+      // many as the batch, as many of them were taken off instead.
+      n = truth->shape[0];
+      if (steps == n)
+        return invalid(cat("layout tnc: scores ", shape_text(shape_of(*scores)), " of ", n,
+                           " samples may lack steps: expected a number of samples that the "
+                           "model's batch divides"));
+    }
     if (truth->ndim != 2 || truth->shape[0] != n || is_float(dtype_of(*truth)))
       return invalid(cat("expected whole-number labels [", n, ", longest], padded with -1, got ",
                          dtype_name(dtype_of(*truth)), " ", shape_text(shape_of(*truth))));
+    if (blank_ >= classes)
+      return invalid(cat("option blank: expected a class below ", classes, ", got ", blank_));
     TN_CHECK(check_dictionary(classes));
     TN_TRY(numbers, numbers_as<float>(*scores));
     TN_TRY(labels, numbers_as<int64_t>(*truth));
@@ -85,7 +97,7 @@ class Cer {
         if (c < 0 || c >= classes || c == blank_)
           return invalid(cat("label ", c, " of sample ", seen_, ": expected a class below ",
                              classes, " that is not the blank (", blank_, ")"));
-      count(want, decode(numbers, i, n, steps, classes));
+      count(want, decode(numbers, i, batch, steps, classes));
     }
     return {};
   }
@@ -113,13 +125,13 @@ class Cer {
 
   Classes decode(const std::vector<float>& scores,
                  int64_t i,
-                 int64_t n,
+                 int64_t batch,
                  int64_t steps,
                  int64_t classes) const {
     Classes out;
     int64_t last = blank_;
     for (int64_t t = 0; t < steps; ++t) {
-      int64_t row = steps_first_ ? t * n + i : i * steps + t;
+      int64_t row = steps_first_ ? t * batch + i : i * steps + t;
       auto first = scores.begin() + row * classes;
       int64_t best = std::max_element(first, first + classes) - first;
       if (best != last && best != blank_) out.push_back(best);

@@ -9,17 +9,14 @@
 #include "tenon/sdk/decibels.hpp"
 #include "tenon/sdk/fields.hpp"
 
+#include "finite.hpp"
+
 namespace tenon::metrics {
 namespace {
 
 using nlohmann::json;
 
 constexpr int kDeepest = 16;  // nodes that are followed backwards
-
-// JSON has no infinity.
-double finite(double number) {
-  return std::min(number, std::numeric_limits<double>::max());
-}
 
 // Why a value's elements are no numbers to compare; empty: they are.
 std::string why_not(Value value) {

@@ -4,6 +4,7 @@
 #include "tenon/sdk/evaluation.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
+#include "finite.hpp"
 #include "options.hpp"
 
 namespace tenon::metrics {
@@ -61,7 +62,7 @@ class Evaluate {
     TN_TRY(value, metric_.value());
     json described = json::parse(plan.describe());
     return sink.write(json{{"metric", metric_.id()},
-                           {"value", value.first},
+                           {"value", finite(value.first)},
                            {"higher_is_better", value.second},
                            {"details", metric_.details()},
                            {"samples", feed.samples()},

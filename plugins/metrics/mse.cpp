@@ -2,6 +2,7 @@
 // "metrics.mse": mean squared difference between an output and the data set's numbers.
 #include <nlohmann/json.hpp>
 
+#include "finite.hpp"
 #include "pairing.hpp"
 
 namespace tenon::metrics {
@@ -31,7 +32,7 @@ class Mse {
     return sum_ / static_cast<double>(seen_);
   }
   Status details(Sink& sink) const {
-    return sink.write(nlohmann::json{{"numbers", seen_}, {"sum", sum_}}.dump());
+    return sink.write(nlohmann::json{{"numbers", seen_}, {"sum", finite(sum_)}}.dump());
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "classes.hpp"
+#include "finite.hpp"
 
 namespace tenon::metrics {
 namespace {
@@ -40,7 +41,8 @@ class Perplexity {
   }
 
   Status details(Sink& sink) const {
-    return sink.write(nlohmann::json{{"labels", seen_}, {"negative_log_likelihood", sum_}}.dump());
+    return sink.write(
+        nlohmann::json{{"labels", seen_}, {"negative_log_likelihood", finite(sum_)}}.dump());
   }
 
  private:

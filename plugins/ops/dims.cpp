@@ -325,8 +325,8 @@ Status expect_broadcast(Node node, uint64_t i, const Dims& shape) {
     const Dim& wanted = shape[shape.size() - type.rank() + axis];
     int64_t got = type.dims[axis];
     if (got >= 0 && got != 1 && wanted.known() && !wanted.is(got))
-      return invalid(
-          cat("input ", i, " axis ", axis, ": expected 1 or ", *wanted.value, ", got ", got));
+      return invalid(cat("input ", i, " axis ", axis, ": expected 1",
+                         wanted.is(1) ? "" : cat(" or ", *wanted.value), ", got ", got));
   }
   return {};
 }

@@ -29,12 +29,12 @@ Status layer_norm_shape(EditView edit, Node node) {
   }
   TN_TRY(axis, axis_in(node.attr_int("axis", -1), x.rank()));
   Dims dims = dims_of(x), normalized(dims.begin() + axis, dims.end());
-  Dim size = product(normalized);
   for (uint64_t i : {1u, 2u}) {
-    Type given = node.input(i).type();
     // Leading axes of 1 are allowed: [1, 1, d] for [d].
-    bool whole = given.is_static() && size.is(given.elements()) && given.rank() > normalized.size();
-    if (!whole) TN_CHECK(expect_broadcast(node, i, normalized));
+    Dims shape = normalized;
+    const size_t rank = node.input(i).type().dims.size();
+    shape.insert(shape.begin(), rank - std::min(rank, shape.size()), Dim(1));
+    TN_CHECK(expect_broadcast(node, i, shape));
   }
   std::fill(dims.begin() + axis, dims.end(), Dim(1));
   TN_CHECK(set_output(edit, node, 1, statistics, dims));
@@ -47,11 +47,12 @@ Result<std::vector<double>> broadcast_operand(const Call& call,
                                               int64_t size,
                                               std::span<const int64_t> normalized) {
   std::span<const int64_t> shape = call.shape(i);
-  if (shape.size() > normalized.size() && element_count(shape) != size)
-    return unsupported(cat("input ", i, ": expected a shape within the normalized axes"));
+  for (; shape.size() > normalized.size(); shape = shape.subspan(1))
+    if (shape[0] != 1)
+      return invalid(cat("input ", i, ": expected leading axes of 1, got ", shape[0]));
   std::vector<double> out(static_cast<size_t>(size));
   std::vector<int64_t> strides(normalized.size(), 0), own = dense_strides(shape);
-  for (size_t d = 0; d < std::min(shape.size(), normalized.size()); ++d) {
+  for (size_t d = 0; d < shape.size(); ++d) {
     int64_t extent = shape[shape.size() - 1 - d], full = normalized[normalized.size() - 1 - d];
     if (extent != 1 && extent != full)
       return invalid(cat("input ", i, ": expected ", full, " or 1, got ", extent));

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "numbers.hpp"
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <limits>
+#include "tenon/whole.hpp"
 
 #include "dispatch.hpp"
 
@@ -24,15 +21,6 @@ Number load_wide(const void* data, uint32_t dtype, int64_t i) {
     return {};
   });
   return out;
-}
-
-// C++ leaves a float that does not fit an integer undefined; here it wraps through 64 bits, and
-// what is not a number gives the lowest.
-int64_t to_integer(double value) {
-  if (!(value > -9.3e18 && value < 1.85e19)) return INT64_MIN;
-  if (value < -9223372036854775808.0) return INT64_MIN;
-  if (value < 9223372036854775808.0) return static_cast<int64_t>(value);
-  return static_cast<int64_t>(static_cast<uint64_t>(value));
 }
 
 }  // namespace
@@ -65,7 +53,8 @@ void store_number(void* data, uint32_t dtype, int64_t i, double value, const Cas
   if (dtype == TN_BOOL) {
     static_cast<bool*>(data)[i] = value != 0;
   } else if (is_integer(dtype)) {
-    store_integer(data, dtype, i, to_integer(value));
+    const bool is_signed = TN_DTYPE_CODE(dtype) == kDLInt;
+    store_integer(data, dtype, i, integer_of(value, is_signed, TN_DTYPE_BITS(dtype)));
   } else {
     Status ignored = dispatch<kFloats>(dtype, [&]<class T>() -> Status {
       static_cast<T*>(data)[i] = static_cast<T>(value);

@@ -59,9 +59,9 @@ Result<BatchPlan> batch_plan(tn_ctx* ctx, const Options& options) {
   TN_TRY(data, FeedOptions::read(ctx, options));
   BatchPlan out;
   out.data = std::move(data);
-  out.label = options.text("label", "label");
-  out.loss = options.text("loss", "cross_entropy");
-  out.axis = options.integer("axis", 1);
+  out.label = options.text("label");
+  out.loss = options.text("loss");
+  out.axis = options.integer("axis");
   return Result<BatchPlan>(std::move(out));
 }
 

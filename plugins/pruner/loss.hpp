@@ -23,16 +23,15 @@ struct BatchPlan {
 // By the options below.
 Result<BatchPlan> batch_plan(tn_ctx* ctx, const Options& options);
 
-// needs: `,"needs": ...` or nothing, of all but the data. What is absent has the value that is
-// named last.
+// needs: `,"needs": ...` or nothing, of all but the data.
 // clang-format off
 #define PRUNER_LOSS_OPTIONS(needs) \
   R"("data": {"type": "component", "role": "tenon.dataset/1", "description": "for scores by gradients (with labels) or activations: a data set, an id or a file"},)" \
-  R"("label": {"type": "string")" needs R"(, "description": "field of the data set that the first output should be, label when absent"},)" \
-  R"("loss": {"type": "string", "enum": ["cross_entropy", "mse"])" needs R"(, "description": "of the first output, whose gradients are used, cross_entropy when absent"},)" \
-  R"("axis": {"type": "integer")" needs R"(, "description": "of the classes in the first output, for cross_entropy; negative: from the end, 1 when absent"},)" \
-  R"("samples": {"type": "integer", "minimum": 1)" needs R"(, "description": "calibration samples, at most, 256 when absent"},)" \
-  R"("batch": {"type": "integer", "minimum": 1)" needs R"(, "description": "batch size; scores are averaged over batches, 16 when absent"})"
+  R"("label": {"type": "string", "default": "label")" needs R"(, "description": "field of the data set that the first output should be"},)" \
+  R"("loss": {"type": "string", "enum": ["cross_entropy", "mse"], "default": "cross_entropy")" needs R"(, "description": "of the first output, whose gradients are used"},)" \
+  R"("axis": {"type": "integer", "default": 1)" needs R"(, "description": "of the classes in the first output, for cross_entropy; negative: from the end"},)" \
+  R"("samples": {"type": "integer", "minimum": 1, "default": 256)" needs R"(, "description": "calibration samples, at most"},)" \
+  R"("batch": {"type": "integer", "minimum": 1, "default": 16)" needs R"(, "description": "batch size; scores are averaged over batches"})"
 // clang-format on
 
 // A feed of the plan's data set for the model. fields: of inputs whose field has another name.

@@ -125,25 +125,35 @@ constexpr uint64_t kReadsLoss =
     TN_IMPORTANCE_GRADIENTS | kImportanceEffects | kImportanceSecondOrder | kImportanceGradientFlow;
 constexpr uint64_t kReadsData = kReadsLoss | TN_IMPORTANCE_ACTIVATIONS;
 
-// Options that only an importance of these needs has a use for.
-constexpr std::pair<const char*, uint64_t> kUsedBy[] = {
-    {"label", kReadsLoss},
-    {"loss", kReadsLoss},
-    {"axis", kReadsLoss},
-    {"samples", kReadsData},
-    {"batch", kReadsData},
-    {"orders", kImportanceEffects},
-    {"order_seed", kImportanceEffects},
+// Options that only an importance of these needs has a use for, and their defaults, which may be
+// given to any.
+struct Use {
+  const char* key;
+  uint64_t users;
+  std::string_view usual;
+};
+constexpr Use kUses[] = {
+    {"label", kReadsLoss, "label"},
+    {"loss", kReadsLoss, "cross_entropy"},
+    {"axis", kReadsLoss, "1"},
+    {"samples", kReadsData, "256"},
+    {"batch", kReadsData, "16"},
+    {"orders", kImportanceEffects, "1"},
+    {"order_seed", kImportanceEffects, "0"},
 };
 
 Status check_used(const Options& options, const std::string& importance, uint64_t needs) {
-  for (auto [key, users] : kUsedBy)
-    if (options.has(key) && !(needs & users))
-      return invalid(cat("option ", key, ": expected an importance that looks at ",
-                         users == kImportanceEffects ? "effects (shapley)"
-                         : users == kReadsData       ? "data"
-                                                     : "the loss",
-                         ", as it has no effect otherwise, got importance = '", importance, "'"));
+  for (const Use& use : kUses) {
+    const tn_any given = options.get(use.key);
+    const std::string text =
+        given.tag == TN_ANY_I64 ? std::to_string(given.v.i) : options.text(use.key);
+    if (text == use.usual || (needs & use.users)) continue;
+    return invalid(cat("option ", use.key, ": expected an importance that looks at ",
+                       use.users == kImportanceEffects ? "effects (shapley)"
+                       : use.users == kReadsData       ? "data"
+                                                       : "the loss",
+                       ", as it has no effect otherwise, got importance = '", importance, "'"));
+  }
   return {};
 }
 
@@ -173,7 +183,7 @@ Result<Scoring> Scoring::create(tn_ctx* ctx, const Options& options) {
   TN_CHECK(check_used(options, name, out.needs_));
   TN_TRY(plan, batch_plan(ctx, options));
   out.plan_ = std::move(plan);
-  out.plan_.orders = static_cast<uint64_t>(options.integer("orders", 1));
+  out.plan_.orders = static_cast<uint64_t>(options.integer("orders"));
   out.plan_.seed = static_cast<uint64_t>(options.integer("order_seed"));
   return out;
 }

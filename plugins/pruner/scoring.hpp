@@ -74,8 +74,8 @@ class Scoring {
 // clang-format off
 #define PRUNER_SCORING_OPTIONS \
   R"("importance_options": {"type": "object", "description": "options of the importance"},)" PRUNER_LOSS_OPTIONS("") "," \
-  R"("orders": {"type": "integer", "minimum": 1, "description": "for scores by effects: how often each batch takes the channels of a group out, 1 when absent"},)" \
-  R"("order_seed": {"type": "integer", "minimum": 0, "description": "of the orders in which channels are taken out, 0 when absent"})"
+  R"("orders": {"type": "integer", "minimum": 1, "default": 1, "description": "for scores by effects: how often each batch takes the channels of a group out"},)" \
+  R"("order_seed": {"type": "integer", "minimum": 0, "default": 0, "description": "of the orders in which channels are taken out"})"
 // clang-format on
 
 // Scores of one group divided by their mean, so that groups compare.

@@ -18,7 +18,7 @@ ROOMS = {
     "host core": (
         ("host/values", "host/services", "host/graph", "host/registry", "host/session"),
         6956,
-        53190,
+        53210,
     ),
     "host discovery": (("host/discovery",), 337, 2344),
     "host types": (("host/types",), 550, 4400),

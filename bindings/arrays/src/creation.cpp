@@ -139,7 +139,7 @@ const Function kRows[] = {
     {"asarray(x, dtype: dtype = none)", "",
      "x, a number, an array or a list of numbers, as an array; float32 of floats.", "",
      [](Call& c) -> Values { return cast(c[0], c.dtype(1, c[0].dtype)); }},
-    {"dropout(x: float, ratio: scalar = 0.5, key: array = none)", "",
+    {"dropout(x: float, ratio: scalar = 0.5, key: whole = none)", "",
      "x with each element set to 0 with the probability ratio, and the others divided by 1 - "
      "ratio. "
      "Only for training: where there is nothing to drop, do not call it. key: one or two integers, "
@@ -176,11 +176,11 @@ const Function kRows[] = {
     {"ones(shape: ints, dtype: dtype = \"float32\")", "1", "An array of ones.", "", filled},
     {"ones_like(x, dtype: dtype = none)", "1", "An array of ones of the shape of x.", "",
      filled_like},
-    {"random_normal(shape: ints, key: array = none, dtype: dtype = \"float32\")", "RandomNormal",
+    {"random_normal(shape: ints, key: whole = none, dtype: dtype = \"float32\")", "RandomNormal",
      "Numbers of the normal distribution: mean 0, deviation 1. key: one or two integers, the seed "
      "and the stream; without it each call of a compiled function gives the same numbers.",
      "", drawn},
-    {"random_uniform(shape: ints, key: array = none, dtype: dtype = \"float32\")", "RandomUniform",
+    {"random_uniform(shape: ints, key: whole = none, dtype: dtype = \"float32\")", "RandomUniform",
      "Numbers of [0, 1), each as likely as the others. key: as for random_normal.", "", drawn},
     {"tril(x, k: int = 0)", "tril",
      "The lower triangle of the last two axes; above diagonal k there are zeros.", "", triangle},

@@ -31,6 +31,20 @@ Reflected reflected(const Value& x) {
   return {is, where(is, Operand(1) - x, x), fraction};
 }
 
+// From 1/2 to kNear. Around its zeros at 1 and 2, where terms of Lanczos cancel: the series around
+// 2 (Abramowitz and Stegun, 6.1.33), and that of z + 1 less log(z).
+constexpr double kNear = 2.5;
+Value lgamma_near(const Value& z) {
+  constexpr int kTerms = 35;
+  const Value is_low = lt(z, 1.5), t = where(is_low, z - 1, z - 2);
+  Value sum = t * 0;
+  for (int k = kTerms; k >= 2; --k) {
+    const double term = (std::riemann_zeta(static_cast<double>(k)) - 1) / k;
+    sum = (sum + (k % 2 == 0 ? term : -term)) * t;
+  }
+  const Value made = (sum + (1 - std::numbers::egamma)) * t;
+  return where(is_low, made - log(z), made);
+}
 // C. Lanczos, A precision approximation of the gamma function (1964), with g = 7 and nine terms.
 Values lgamma(Call& c) {
   constexpr double kShift = 7, kFirst = 0.99999999999980993;
@@ -43,7 +57,9 @@ Values lgamma(Call& c) {
   for (int i = 0; i < 8; ++i)
     sum = sum + Operand(kTerms[i]) / (z + i);
   Value top = z + (kShift - 0.5);
-  Value above = (z - 0.5) * log(top) - top + log(sum) + 0.5 * std::log(2 * pi);
+  Value is_near = lt(z, kNear), near = lgamma_near(where(is_near, z, 1));
+  Value above =
+      where(is_near, near, (z - 0.5) * log(top) - top + log(sum) + 0.5 * std::log(2 * pi));
   Value sine = node("Abs", {node("Sin", {fraction * pi})});
   Value made = where(is_below, log(Operand(pi) / sine) - above, above);
   return cast(where(infinite, HUGE_VAL, made), c[0].dtype);
@@ -70,22 +86,45 @@ Values digamma(Call& c) {
   return cast(where(is_pole, pole, where(is_below, below, above)), c[0].dtype);
 }
 
-// sqrt(pi) exp(x^2) erfc(x) from x = kTail on, where 1 - erf(x) has few digits left: Laplace's
-// continued fraction, as long as float64 has digits there.
-constexpr double kTail = 2.5;
+// sqrt(pi) exp(x^2) erfc(x) from x = kTail on, where 1 - erf(x) loses digits: up to 4 W. J. Cody's
+// Rational Chebyshev approximations for the error function (1969), then Laplace's continued
+// fraction, as long as float64 has digits there.
+constexpr double kTail = 0.5;
 // Behind it erfc is 0 in float64.
 constexpr double kEnd = 30;
 Value scaled_tail(const Value& x) {
+  constexpr double kAbove[] = {
+      2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594,
+      6.61191906371416295e1,  2.98635138197400131e2,  8.81952221241769090e2,
+      1.71204761263407058e3,  2.05107837782607147e3,  1.23033935479799725e3};
+  constexpr double kBelow[] = {1,
+                               1.57449261107098347e1,
+                               1.17693950891312499e2,
+                               5.37181101862009858e2,
+                               1.62138957456669019e3,
+                               3.29079923573345963e3,
+                               4.36261909014324716e3,
+                               3.43936767414372164e3,
+                               1.23033935480374942e3};
   constexpr int kDepth = 26;
-  Value made = x;
+  Value above = x * kAbove[0] + kAbove[1], below = x + kBelow[1], fraction = x;
+  for (size_t i = 2; i < std::size(kAbove); ++i) {
+    above = above * x + kAbove[i];
+    below = below * x + kBelow[i];
+  }
   for (int i = kDepth; i > 0; --i)
-    made = x + Operand(0.5 * i) / made;
-  return node("Reciprocal", {made});
+    fraction = x + Operand(0.5 * i) / fraction;
+  return where(lt(x, 4), above / below * std::sqrt(pi), node("Reciprocal", {fraction}));
+}
+// exp(-x^2), whose x^2 is taken apart so that no digit of it is lost.
+Value bell(const Value& x) {
+  const Value high = node("Floor", {x * 16}) * (1. / 16);
+  return node("Exp", {-(high * high)}) * node("Exp", {(high - x) * (high + x)});
 }
 Values erfc(Call& c) {
   Value x = in_double(c), is_near = lt(x, kTail);
   Value far = where(lt(kEnd, x), kEnd, where(is_near, kTail, x));
-  Value tail = node("Exp", {-(far * far)}) * scaled_tail(far) / std::sqrt(pi);
+  Value tail = bell(far) * scaled_tail(far) / std::sqrt(pi);
   return cast(where(is_near, Operand(1) - node("Erf", {x}), tail), c[0].dtype);
 }
 

@@ -47,7 +47,11 @@ int64_t input_stream_of(const std::string& options) {
 
 class Plan {
  public:
-  Plan(const Model& model, const std::string& options, const std::vector<std::string>& taps) {
+  // beside: another one whose options and states it has, without taps.
+  Plan(const Model& model,
+       const std::string& options,
+       const std::vector<std::string>& taps,
+       const Plan* beside) {
     const SessionPtr& session = model.session();
     const tn_host_graph& graphs = model.services();
     std::vector<tn_value_id> values;
@@ -63,6 +67,7 @@ class Plan {
     results_ = py::len(seen.attr("outputs")()) + taps.size();
     tn_plan* raw = nullptr;
     session->check(without_gil([&] {
+      if (beside) return session->eval->compile_beside(beside->plan_.get(), model.get(), &raw);
       return session->eval->compile(session->ctx(), model.get(), values.data(), values.size(),
                                     str(options), &raw);
     }));
@@ -191,7 +196,9 @@ class Plan {
 
 void bind_plans(py::module_& module) {
   py::class_<Plan>(module, "Plan")
-      .def(py::init<const Model&, const std::string&, const std::vector<std::string>&>())
+      .def(py::init<const Model&, const std::string&, const std::vector<std::string>&,
+                    const Plan*>(),
+           py::arg("model"), py::arg("options"), py::arg("taps"), py::arg("beside") = nullptr)
       .def("tensors", &Plan::run)
       .def("arrays",
            [](const Plan& plan, const py::args& args, const py::kwargs& named) {

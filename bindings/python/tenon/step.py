@@ -62,11 +62,11 @@ class Step:
 
     The parameters and what the optimizer keeps are states inside the plan: a step moves none of
     them, and lets go of the arrays that it was given. Batches of another shape have a plan of their
-    own, to which the states move. has_aux: the loss gives (loss, more), and so does the step.
-    check_nan: FloatingPointError that names the node which made the first NaN of a step. joint:
-    passes on forward and backward together, behind the gradient and in this order, with their
-    options: {"autodiff.recompute": {}} keeps few values in between; `step.joint_reports` has their
-    reports.
+    own, beside the first one: the states are in memory once. has_aux: the loss gives (loss, more),
+    and so does the step. check_nan: FloatingPointError that names the node which made the first NaN
+    of a step. joint: passes on forward and backward together, behind the gradient and in this
+    order, with their options: {"autodiff.recompute": {}} keeps few values in between;
+    `step.joint_reports` has their reports.
 
     accumulate: so many calls make one update, as one batch of all their samples does; a batch
     counts by the first axis of its first array. The learning rate's schedule goes by updates.
@@ -141,13 +141,15 @@ class Step:
             self._doubles[key] = {p.name for p in model.inputs if p.dtype == "float64"}
             report = model.report
             self._watched[key] = report["values"] if self._check_nan and report else None
-        plan, _, results = self._plans[key]
+        plan, model, results = self._plans[key]
         if set(self.settings) != set(self._driven):
             raise InvalidArgument(
                 f"Step: settings: expected the names it was made with, {sorted(self._driven)}, "
                 f"got {sorted(self.settings)}"
             )
-        self._move_states(plan)
+        if self._now is None:
+            self._begin(plan, model)
+        self._now = plan
         update = self.count // self._accumulate
 
         def typed(name: str, number: float) -> Any:
@@ -203,7 +205,7 @@ class Step:
 
     def _build(self, batch: tuple) -> tuple[_core.Plan, Model, Any]:
         model, results = self.trace(*batch)
-        return _core.Plan(model._native, self._options, []), model, results
+        return _core.Plan(model._native, self._options, [], self._now), model, results
 
     def trace(self, *batch: Any) -> tuple[Model, Any]:
         """The graph of a step for batches like this one, and the structure of its results."""
@@ -241,25 +243,18 @@ class Step:
         model = self._drive(model, 1)
         return (model.apply("autodiff.first_nan") if self._check_nan else model), results
 
-    def _move_states(self, plan: _core.Plan) -> None:
-        if plan is self._now:
-            return
-        before, self._now = self._now, plan
-        if before is None:
-            model = next(model for p, model, _ in self._plans.values() if p is plan)
-            self._states = [port.name for port in model.states]
-            leaves, names, _ = tree.flatten(self._parameters, self._names[0])
-            for i, name in enumerate(names):
-                plan.set_state(name, leaves[i])
-                if self._average:  # begins with the parameters themselves
-                    plan.set_state(name + _AVERAGE, leaves[i])
-            # The plan has them now: the arrays that were given need not stay in memory.
-            self._parameters = tree.map_leaves(_without_memory, self._parameters)
-            leaves.clear()
-            _core.give_back_pages()
-            return
-        for name in self._states:
-            plan.set_state(name, before.get_state(name))
+    def _begin(self, plan: _core.Plan, model: Model) -> None:
+        """The parameters become states of the first plan, in common with those beside it."""
+        self._states = [port.name for port in model.states]
+        leaves, names, _ = tree.flatten(self._parameters, self._names[0])
+        for i, name in enumerate(names):
+            plan.set_state(name, leaves[i])
+            if self._average:  # begins with the parameters themselves
+                plan.set_state(name + _AVERAGE, leaves[i])
+        # The plan has them now: the arrays that were given need not stay in memory.
+        self._parameters = tree.map_leaves(_without_memory, self._parameters)
+        leaves.clear()
+        _core.give_back_pages()
 
     def _started(self) -> _core.Plan:
         if self._now is None:

@@ -157,25 +157,39 @@ TN_FN u64 value(Bool x) {
   return x.byte != 0;
 }
 
-// Of a number, what is before its point, as 64 bits: signed, or unsigned from 2^63 on. What they do
-// not hold, NaN included, is the lowest of the signed ones.
-template <class R>
-TN_FN u64 whole_number(R x) {
-  const R top = R(0x1p63);
-  if (x >= -top && x < top) return static_cast<u64>(static_cast<i64>(x));
-  return x >= top && x < 2 * top ? static_cast<u64>(x) : u64(1) << 63;
+// What is before the point of a number. What an integer with a sign does not hold, and NaN, is its
+// lowest number.
+template <class Signed, class R>
+TN_FN Signed cut(R x) {
+  constexpr R half = sizeof(Signed) == 8 ? R(0x1p63) : R(0x1p31);
+  return x >= -half && x < half ? static_cast<Signed>(x) : static_cast<Signed>(-half);
 }
-TN_FN u64 whole(float x) {
-  return whole_number(x);
+// As tenon/whole.hpp has it for an element of that many bytes, with or without a sign: by way of
+// one with a sign, of 32 bits at least.
+template <class E, class R>
+TN_FN E whole_number(R x) {
+  constexpr bool is_wide = sizeof(E) == 8, is_split = E(-1) > E(0) && sizeof(E) >= 4;
+  constexpr R half = is_wide ? R(0x1p63) : R(0x1p31);
+  const bool is_upper = is_split && x >= half;
+  if (is_upper) x -= half;
+  const E low = is_wide ? static_cast<E>(cut<i64>(x)) : static_cast<E>(cut<int>(x));
+  return is_upper ? static_cast<E>(low ^ (E(1) << (8 * sizeof(E) - 1))) : low;
 }
-TN_FN u64 whole(double x) {
-  return whole_number(x);
+template <class E>
+TN_FN E whole(float x) {
+  return whole_number<E>(x);
 }
-TN_FN u64 whole(i64 x) {
-  return static_cast<u64>(x);
+template <class E>
+TN_FN E whole(double x) {
+  return whole_number<E>(x);
 }
-TN_FN u64 whole(u64 x) {
-  return x;
+template <class E>
+TN_FN E whole(i64 x) {
+  return static_cast<E>(x);
+}
+template <class E>
+TN_FN E whole(u64 x) {
+  return static_cast<E>(x);
 }
 
 // A register as an element, converted as Cast does.
@@ -183,7 +197,7 @@ template <class E>
 struct Convert {
   template <class R>
   static TN_FN E from(R x) {
-    return static_cast<E>(whole(x));
+    return whole<E>(x);
   }
 };
 template <>

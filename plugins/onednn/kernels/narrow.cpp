@@ -51,7 +51,7 @@ void store(ElementType type, void* data, int64_t i, Number number, const CastRul
   if (i % each == 0) static_cast<uint8_t*>(data)[i / each] = 0;
   put_packed(data, TN_DTYPE_BITS(dtype), i,
              format ? bits_of(*format, static_cast<double>(number), rule)
-                    : static_cast<uint8_t>(number_cast<int64_t>(number)));
+                    : static_cast<uint8_t>(number_cast<int32_t>(number)));
 }
 
 // Elements of whole bytes, so that no byte has two writers.

@@ -6,8 +6,9 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <type_traits>
+
+#include "tenon/whole.hpp"
 
 #include "types.h"
 
@@ -34,7 +35,7 @@ template <class T>
 constexpr bool kIsReal =
     std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, Bf16>;
 
-// Any number as T: reals are cut towards zero, within 64 bits (NaN is 0); integers wrap.
+// Any number as T: reals become integers as in tenon/whole.hpp, and integers wrap.
 template <class T, class From>
 T number_cast(From from) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -44,15 +45,8 @@ T number_cast(From from) {
   } else if constexpr (std::is_same_v<T, From> || !kIsReal<From> || kIsReal<T>) {
     return static_cast<T>(from);
   } else {
-    using Wide = std::conditional_t<std::is_same_v<T, uint64_t>, uint64_t, int64_t>;
-    const double value = static_cast<double>(from);
-    if (std::isnan(value)) return 0;
-    const double top = std::is_same_v<Wide, uint64_t> ? 0x1p64 : 0x1p63;
-    if (value >= top) return static_cast<T>(std::numeric_limits<Wide>::max());
-    if (value <= (std::is_same_v<Wide, uint64_t> ? 0.0 : -0x1p63)) {
-      return static_cast<T>(std::numeric_limits<Wide>::min());
-    }
-    return static_cast<T>(static_cast<Wide>(value));
+    return static_cast<T>(integer_of(static_cast<double>(from), std::is_signed_v<T>,
+                                     8 * static_cast<uint32_t>(sizeof(T))));
   }
 }
 

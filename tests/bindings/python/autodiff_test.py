@@ -147,6 +147,9 @@ def test_random_numbers():
     same(value, slope.sum())
     with pytest.raises(ValueError, match="ratio: expected a number in 0..1"):
         tn.dropout(x, 1.0)
+    for key in (1.5, [1.5, 2], np.float32(1), 2**64 + 1):  # of which integers would be cut
+        with pytest.raises(ValueError, match="expected whole numbers, got float"):
+            tn.random_uniform((2,), key=key)
 
 
 def test_stop_gradient():

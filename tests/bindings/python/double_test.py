@@ -198,6 +198,28 @@ def test_special_functions_have_the_slopes_of_closed_forms():
     np.testing.assert_allclose(tn.vmap(tn.grad(tn.grad(tn.erfinv)))(y), 2 * z * slopes**2, 1e-11)
 
 
+def test_special_functions_have_their_digits_where_terms_cancel():
+    """Figures of mpmath with 40 digits."""
+    x = np.float64([0.908, 1.9633333333333334, 2.4966666666666666, 25.6])
+    wanted = [
+        0.19910489883479541878,
+        0.0054935360113561872,
+        0.00041427378310434365,
+        5.2920352391172097e-287,
+    ]
+    np.testing.assert_allclose(tn.erfc(x), wanted, 1.5e-15)
+    x = np.float64([0.896, 0.999, 1.8159999999999998, 2.001, 2.1390000000000002])
+    wanted = [
+        0.069411362110949361,
+        0.00057803853289138024,
+        -0.066430032957584556,
+        0.00042310673480011699,
+        0.064823844840686145,
+    ]
+    np.testing.assert_allclose(tn.lgamma(x), wanted, 1.5e-15)
+    assert tn.lgamma(np.float64(1)) == tn.lgamma(np.float64(2)) == 0
+
+
 def test_special_functions_at_their_ends():
     ends = np.float64([-1, 1, 1.5, np.nan])
     np.testing.assert_array_equal(tn.erfinv(ends), [-np.inf, np.inf, np.nan, np.nan])

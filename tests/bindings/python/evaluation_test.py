@@ -231,3 +231,16 @@ def test_a_plan_is_evaluated_as_it_was_compiled(data):
 def test_a_label_that_is_not_there_names_those_that_are(data):
     with pytest.raises(tenon.InvalidArgument, match="expected one of pixels, label, got 'z'"):
         tenon.evaluate(model(), tenon.data.open(data), metric_options={"label": "z"})
+
+
+def test_an_infinite_value_is_the_largest_number():
+    """A probability of 0 has no logarithm: perplexity is infinite, and no NaN."""
+    graph = tenon.Graph()
+    x = graph.add_input("x", "float32", ["batch", 3])
+    graph.add_output("y", graph.add_node("Identity", [x]))
+    samples = {"x": np.eye(3, dtype="f"), "label": np.array([1, 2, 0])}
+    made = tenon.evaluate(
+        graph.build(), samples, "perplexity", metric_options={"scores": "probabilities"}
+    )
+    assert made["value"] == np.finfo("d").max
+    assert made["details"]["negative_log_likelihood"] == np.finfo("d").max

@@ -258,6 +258,31 @@ def test_the_first_of_three_is_free_until_its_turn():
     assert not idle(again.text()), "it reads one that is computed again"
 
 
+def report_of_chain(layers):
+    """Weights that are broadcast, whose gradients are sums over all samples."""
+
+    def loss(params, x):
+        for w in params:
+            x = tn.tanh(x * w)
+        return x.sum()
+
+    step = tn.Step(loss, [np.ones(64, "f")] * layers, tn.optim.sgd(lr=0.1), joint=RECOMPUTE)
+    step.trace(np.ones((32, 64), "f"))
+    return step.joint_reports["autodiff.recompute"]
+
+
+def test_gradients_of_broadcasts_are_summed_before_the_next_segment():
+    report = report_of_chain(64)
+    assert report["planned_peak"] < 0.5 * report["planned_peak_before"]
+
+
+@pytest.mark.parametrize("layers", range(1, 7))
+def test_nothing_is_computed_again_that_saves_nothing(layers):
+    report = report_of_chain(layers)
+    assert report["planned_peak"] <= report["planned_peak_before"]
+    assert report["nodes_again"] == 0 or report["planned_peak"] < report["planned_peak_before"]
+
+
 def test_what_is_no_joint_graph_is_refused():
     model = tn.jit(lambda x: x * 2).trace(X)
     with pytest.raises(tn.TenonError, match="expected a graph with gradients"):

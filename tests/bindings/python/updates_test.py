@@ -114,6 +114,27 @@ def test_a_step_lets_go_of_the_arrays_it_was_given():
     assert step(x[:5], y[:5]) != first  # of another shape, traced without them
 
 
+@pytest.mark.parametrize("backend", ["reference", "onednn"])
+def test_batches_of_all_shapes_have_one_state(backend):
+    """What one plan has trained is what the other ones have, and nothing was copied to them."""
+    x, y, start = rows()
+    step = tn.Step(squares, start, "adamw", average=0.9, backend=backend)
+    for n in (5, 24, 5):
+        step(x[:n], y[:n])
+    plans = [plan for plan, *_ in step._plans.values()]
+    assert len(plans) == 2
+    states = [
+        {name: plan.get_state(name) for name in step.state().keys() - {"step/count"}}
+        for plan in plans
+    ]
+    for name, state in states[0].items():
+        np.testing.assert_array_equal(state, states[1][name])
+    alone = tn.Step(squares, rows()[2], "adamw", average=0.9, backend=backend)
+    for n in (5, 24):
+        alone(x[:n], y[:n])
+    np.testing.assert_array_equal(step(x, y), (alone(x[:5], y[:5]), alone(x, y))[1])
+
+
 def rows(n=24):
     random = np.random.default_rng(1)
     x = random.standard_normal((n, 3)).astype("f")

@@ -114,6 +114,21 @@ TEST_F(OpTableTest, VersionsOfOneOperatorStandBesideEachOther) {
   EXPECT_EQ(session_.ops->find("", "Odc"), nullptr);
 }
 
+// By its type first: domains are long, and like each other.
+TEST_F(OpTableTest, AnUnknownNameIsLikeOneOfItsTypeOrOfItsDomain) {
+  for (auto [domain, type] : {std::pair{"", "Odd"}, {"acme", "Eighth"}, {"acme", "Odder"}}) {
+    tn_op op = op_row(type, TN_OP_POINTWISE, "", "x");
+    op.domain = str(domain);
+    ASSERT_EQ(refusal(op), "");
+  }
+  auto hint = [&](std::string_view name) { return session_.ops->hint(name); };
+  EXPECT_EQ(hint("acme.Odd"), " (did you mean 'Odd'?)");
+  EXPECT_EQ(hint("Eighth"), " (did you mean 'acme.Eighth'?)");
+  EXPECT_EQ(hint("acne.Eighth"), " (did you mean 'acme.Eighth'?)");
+  EXPECT_EQ(hint("acme.Odde"), " (did you mean 'acme.Odder'?)");
+  EXPECT_EQ(hint("acme.Zzzz"), "");
+}
+
 TEST_F(OpTableTest, AProgramIsKeptForEachSetOfTexts) {
   add_row(op_row("Either", TN_OP_POINTWISE, "",
                  R"(a == "p" ? (b == "z" ? x : x + 1) : (b == "z" ? x + 2 : x + 3))",

@@ -10,16 +10,20 @@ namespace {
 
 using test::Plans;
 
-// Between 2^63 and 2^64 only an unsigned number holds them; NaN has no value.
+// What they do not hold, NaN too, is what tenon/whole.hpp says.
 TEST_F(Plans, CastLargeNumbersToIntegersAsTheReferenceDoes) {
   Plan plan = plan_of(R"(graph {
   input %x: f32[8]
   %u: u64[8] = Cast(%x) {to = dtype u64} @unsigned
   %i: i64[8] = Cast(%x) {to = dtype i64} @signed
   %b: i8[8] = Cast(%x) {to = dtype i8} @bytes
+  %v: u32[8] = Cast(%x) {to = dtype u32} @unsigned_words
+  %w: i32[8] = Cast(%x) {to = dtype i32} @words
   output u = %u
   output i = %i
   output b = %b
+  output v = %v
+  output w = %w
 }
 )");
   check_with({[](int) {

@@ -16,21 +16,6 @@ class FoldTest : public FusionTest {
     EXPECT_EQ(message_of(graph, pass, options, &out), "");
     return out;
   }
-  // Empty: it was applied.
-  std::string message_of(const OwnedGraph& graph,
-                         const std::string& pass,
-                         const json& options,
-                         OwnedGraph* out) {
-    tn_options* raw = nullptr;
-    EXPECT_EQ(text_of(Status(services.options->create(ctx_, &raw))), "");
-    EXPECT_EQ(text_of(Status(services.options->parse(raw, str(options.dump())))), "");
-    tn_graph* made = nullptr;
-    std::string message = text_of(
-        Status(tenon_apply(session_, graph.get(), str(pass), raw, nullptr, nullptr, &made)));
-    services.options->release(raw);
-    *out = OwnedGraph::take(made);
-    return message;
-  }
 };
 
 TEST_F(FoldTest, ConstantsKeepTheNamesOfWhatTheyReplace) {

@@ -26,6 +26,21 @@ class FusionTest : public PluginTest {
     if (report) *report = sink.text;
     return OwnedGraph::take(out);
   }
+  // Empty: it was applied.
+  std::string message_of(const OwnedGraph& graph,
+                         const std::string& pass,
+                         const json& options,
+                         OwnedGraph* out) {
+    tn_options* raw = nullptr;
+    EXPECT_EQ(text_of(Status(services.options->create(ctx_, &raw))), "");
+    EXPECT_EQ(text_of(Status(services.options->parse(raw, str(options.dump())))), "");
+    tn_graph* made = nullptr;
+    std::string message = text_of(
+        Status(tenon_apply(session_, graph.get(), str(pass), raw, nullptr, nullptr, &made)));
+    services.options->release(raw);
+    *out = OwnedGraph::take(made);
+    return message;
+  }
   static std::string text(const OwnedGraph& graph) {
     StringSink sink;
     EXPECT_EQ(text_of(Status(services.graph->print(graph.get(), TN_PRINT_DATA, sink.get()))), "");

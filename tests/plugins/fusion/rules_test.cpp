@@ -290,6 +290,23 @@ TEST_F(FusionTest, WhatAnotherDomainFusedIsExpandedWhereItIsNamed) {
   EXPECT_EQ(operators(apply(graph, "fusion.default")), operators(graph));
 }
 
+TEST_F(FusionTest, AnOperatorThatNoNodeHasOrThatStandsForNoOthersIsNotExpandedInSilence) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2]
+  %y: f32[2] = HardSwish(%x) @y
+  %z: f32[2] = Exp(%y) @z
+  output z = %z
+})");
+  auto refusal = [&](const char* name) {
+    OwnedGraph none;
+    return message_of(graph, "fusion.expand", {{"operators", name}}, &none);
+  };
+
+  EXPECT_THAT(refusal("HardSwich"),
+              HasSubstr("no node is of operator 'HardSwich' (did you mean 'HardSwish'?)"));
+  EXPECT_THAT(refusal("Exp"), HasSubstr("option operators: Exp stands for no others"));
+}
+
 // quantizer.dequantize expands these, where floats are asked for.
 TEST_F(FusionTest, OperatorsOnStoredIntegersOfAnotherDomainStay) {
   OwnedGraph graph = parse(R"(graph {

@@ -212,6 +212,15 @@ TEST_F(Metric, CerShowsWrongLinesWithADictionary) {
   EXPECT_EQ(details()["examples"][0]["got"], "ab");
 }
 
+TEST_F(Metric, CerLeavesOutWhatFillsABatchUp) {
+  start("metrics.cer", {{"layout", "tnc"}});
+  EXPECT_EQ(update<int32_t>({2, 3, 3}, steps({1, 2, 2, 2, 2, 1}), {1, 2}, {1, 2}, TN_I32), "");
+  EXPECT_EQ(value(), 0);
+  EXPECT_EQ(details()["samples"], 1);
+  EXPECT_THAT(update<int32_t>({1, 3, 3}, steps({1, 2, 2}), {1, 2}, {1, 2}, TN_I32),
+              HasSubstr("scores [1, 3, 3] of 1 samples may lack steps"));
+}
+
 TEST_F(Metric, CerRefusesWhatDoesNotFit) {
   EXPECT_THAT(refusal("tenon.metric/1", "metrics.cer", {{"dictionary", "/no/such"}}),
               HasSubstr("option dictionary: cannot read /no/such"));
@@ -222,6 +231,10 @@ TEST_F(Metric, CerRefusesWhatDoesNotFit) {
   EXPECT_THAT(update<int32_t>({1, 1, 3}, steps({1}), {1, 1}, {0}, TN_I32),
               HasSubstr("not the blank"));
   EXPECT_THAT(update<int32_t>({3}, steps({1}), {1, 1}, {1}, TN_I32), HasSubstr("rank 3"));
+  start("metrics.cer", {{"blank", 3}});
+  EXPECT_THAT(update<int32_t>({1, 1, 3}, steps({1}), {1, 1}, {1}, TN_I32),
+              HasSubstr("option blank: expected a class below 3, got 3"));
+  start("metrics.cer");
   EXPECT_THAT(update<int32_t>({1, 1, 3}, steps({1}), {1}, {1}, TN_I32),
               HasSubstr("padded with -1"));
 }

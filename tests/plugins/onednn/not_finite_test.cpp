@@ -56,5 +56,18 @@ TEST_F(NotFinite, PassAClipOnTheSideThatHasNoBound) {
                 bounds + ") @clip\n  output y = %y\n}");
 }
 
+// NaN, infinities, 3e9, -3e9, 1e19, 1e20, 300 and -1.
+TEST_F(NotFinite, AndLargeNumbersBecomeTheIntegersThatTheyAreOnTheReference) {
+  const std::string numbers = constant({kNaN, kInfinity, kLeast, "5ed0324f", "5ed032cf", "23c70a5f",
+                                        "ec78ad60", "00009643", "000080bf"});
+  for (const char* real : {"f16", "f32", "f64"})
+    for (const char* whole : {"i4", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64"})
+      expect_same(cat("graph {\n  input %x: f32[9]\n  constant %u: f32[9] = ", numbers,
+                      "\n  %s: f32[9] = Add(%x, %u) @sum\n  %r: ", real,
+                      "[9] = Cast(%s) {to = dtype ", real, "} @real\n  %y: ", whole,
+                      "[9] = Cast(%r) {to = dtype ", whole, "} @whole\n  output y = %y\n}"),
+                  0);
+}
+
 }  // namespace
 }  // namespace tenon::test

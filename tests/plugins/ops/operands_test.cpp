@@ -127,6 +127,10 @@ INSTANTIATE_TEST_SUITE_P(
                           {"f32[2, 3]", "f32[3, 5]", "f32[4]"},
                           "%y: f32[*] = Gemm(%i0, %i1, %i2)",
                           "input 2 axis 0: expected 1 or 5, got 4"},
+                    Wrong{"LayerNormScale",
+                          {"f32[3, 4]", "f32[4, 1]"},
+                          "%y: f32[*] = LayerNormalization(%i0, %i1)",
+                          "input 1 axis 0: expected 1, got 4"},
                     Wrong{"LstmBias",
                           {"f32[2, 1, 3]", "f32[1, 8, 3]", "f32[1, 8, 2]", "f32[1, 8]"},
                           "%y: f32[*] = LSTM(%i0, %i1, %i2, %i3) {hidden_size=2}",
@@ -144,6 +148,11 @@ INSTANTIATE_TEST_SUITE_P(
                           "%y: f32[*] = Transpose(%i0, %i1)",
                           "expected at most 1 inputs, got 2"}),
     [](const auto& tested) { return std::string(tested.param.name); });
+
+TEST_F(Operands, OfANormalizationMayHaveLeadingAxesOfOne) {
+  for (const char* scale : {"f32[4]", "f32[1]", "f32[1, 4]", "f32[1, 1, 4]"})
+    EXPECT_EQ(refusal({"f32[3, 4]", scale}, "%y: f32[3, 4] = LayerNormalization(%i0, %i1)"), "");
+}
 
 TEST_F(Operands, OfSizesThatDataSayAreCheckedBeforeTheKernelReads) {
   std::string text = R"(graph {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tenon/role/importance.h"
 
+#include "tenon/sdk/listing.hpp"
+
 #include "plugins/pruner/pruning_test.hpp"
 
 namespace tenon::test {
@@ -233,6 +235,22 @@ TEST_F(Importance, WeightsThatAreNotFiniteAreRefused) {
 
   EXPECT_THAT(apply("pruner.structured", {{"ratio", 0.5}}),
               testing::HasSubstr("expected a finite score for each channel of fc1, got nan"));
+}
+
+// The defaults stand in the schema, where help shows them, and may be given to any importance.
+TEST_F(Importance, OptionsThatItDoesNotReadAreTheirDefaultsOrRefused) {
+  const json others{{"label", "class"}, {"loss", "mse"}, {"axis", 2},      {"samples", 8},
+                    {"batch", 4},       {"orders", 2},   {"order_seed", 1}};
+  for (const json& pass : listed_components(ctx_, "tenon.pass/1")) {
+    const std::string id = pass["id"];
+    if (id != "pruner.structured" && id != "pruner.unstructured") continue;
+    for (const auto& [key, other] : others.items()) {
+      const json& usual = pass["schema"]["properties"][key].at("default");
+      EXPECT_EQ(refusal("tenon.pass/1", id, {{"importance", "l1"}, {key, usual}}), "");
+      EXPECT_THAT(refusal("tenon.pass/1", id, {{"importance", "l1"}, {key, other}}),
+                  HasSubstr(cat("option ", key, ": expected an importance that looks at ")));
+    }
+  }
 }
 
 }  // namespace

@@ -66,16 +66,14 @@ static inline void store_lanes(int8_t* p, Vf v) {
   narrow_8(p, truncate_to_int(clamp(v, -128.0F, 127.0F)));
 }
 static inline void store_lanes(int32_t* p, Vf v) {
-  // 2147483520 is the largest f32 under 2^31.
-  Vi whole = truncate_to_int(max_fast(v, splat(-2147483648.0F)));
-  Vi result = v > 2147483520.0F ? splat_i(INT32_MAX) : whole;
-  std::memcpy(p, &result, sizeof result);
+  const Vi whole = truncate_to_int(v);
+  std::memcpy(p, &whole, sizeof whole);
 }
 static inline void store_lanes(int64_t* p, Vf v) {
   constexpr float kTop = 9223372036854775808.0F;
   for (int i = 0; i < kLanes; ++i) {
-    float x = v[i];
-    p[i] = x >= kTop ? INT64_MAX : (x > -kTop ? static_cast<int64_t>(x) : INT64_MIN);
+    const float x = v[i];
+    p[i] = static_cast<int64_t>(__builtin_fabsf(x) < kTop ? x : -kTop);
   }
 }
 static inline void store_lanes(Bool* p, Vf v) {
