@@ -108,16 +108,8 @@ void copy_elements(const char* src, int64_t src_stride, char* dst, int64_t dst_s
 void copy_elements(const StridedCopy& copy, Offsets at, const Axis& row) {
   const char* src = src_at(copy, at.src);
   char* dst = dst_at(copy, at.dst);
-  switch (copy.element_bytes) {
-    case 1:
-      return copy_elements<uint8_t>(src, row.src, dst, row.dst, row.n);
-    case 2:
-      return copy_elements<uint16_t>(src, row.src, dst, row.dst, row.n);
-    case 4:
-      return copy_elements<uint32_t>(src, row.src, dst, row.dst, row.n);
-    default:
-      return copy_elements<uint64_t>(src, row.src, dst, row.dst, row.n);
-  }
+  visit_width(copy.element_bytes,
+              [&]<class T>() { copy_elements<T>(src, row.src, dst, row.dst, row.n); });
 }
 
 template <size_t bytes>
@@ -345,16 +337,7 @@ void mirror_tile_row(const Context& context, char* square, int64_t bytes, int64_
 }  // namespace
 
 void repeat_elements(const void* src, int64_t n, int64_t times, int64_t element_bytes, void* dst) {
-  switch (element_bytes) {
-    case 1:
-      return repeat_as<uint8_t>(src, n, times, dst);
-    case 2:
-      return repeat_as<uint16_t>(src, n, times, dst);
-    case 4:
-      return repeat_as<uint32_t>(src, n, times, dst);
-    default:
-      return repeat_as<uint64_t>(src, n, times, dst);
-  }
+  visit_width(element_bytes, [&]<class T>() { repeat_as<T>(src, n, times, dst); });
 }
 
 // The first row of tiles is the longest, the last the shortest: they are done together, and so on
