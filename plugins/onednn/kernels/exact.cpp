@@ -146,6 +146,7 @@ bool fits_bytes(const ExactSpec& spec, int64_t bytes) {
     if (node.op == TN_EXPR_CONST) return node.imm >= least && node.imm < least + span;
     if (node.op != TN_EXPR_INPUT) return true;
     const ElementType type = spec.inputs[node.a].type;
+    if (type == ElementType::kBool) return true;
     if (element_bytes(type) < bytes) return has_sign || !is_signed(type);
     return element_bytes(type) == bytes && is_signed(type) == has_sign;
   };

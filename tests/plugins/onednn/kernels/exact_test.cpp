@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 
+#include "exact_program.h"
 #include "expr_nodes.h"
 #include "kernels/numbers.h"
 #include "levels.h"
@@ -62,34 +63,6 @@ std::vector<T> numbers(int64_t n, uint32_t seed) {
   return out;
 }
 
-template <class T>
-constexpr uint32_t kDomain = std::is_floating_point_v<T> ? TN_EXPR_DOMAIN_FLOAT
-                             : std::is_signed_v<T>       ? TN_EXPR_DOMAIN_INT
-                                                         : TN_EXPR_DOMAIN_UINT;
-
-// What a plan makes of doubles, or of 64-, 32-, 16- or 8-bit integers T; a failure where there is
-// none.
-template <class T, class Result = T>
-void run(const Context& context,
-         std::span<const tn_expr_node> nodes,
-         std::span<const int64_t> dims,
-         std::span<const ExactEdge> inputs,
-         std::vector<const void*> sources,
-         ElementType output,
-         Result* to) {
-  ExactPlan plan;
-  const ExactResult result = {static_cast<uint32_t>(nodes.size()) - 1, output};
-  ASSERT_EQ(plan.make({.nodes = nodes,
-                       .domain = kDomain<T>,
-                       .bits = 8 * sizeof(T),
-                       .dims = dims,
-                       .inputs = inputs,
-                       .results = {&result, 1}}),
-            "");
-  void* target = to;
-  plan.run(context, sources.data(), &target);
-}
-
 // A column against a row: [n_rows, 1] and [1, n_columns].
 template <class T, class Result = T>
 void check(const Context& context,
@@ -103,7 +76,7 @@ void check(const Context& context,
   const int64_t dims[] = {n_rows, n_columns};
   const ExactEdge edges[] = {{type, {1, 0}}, {type, {0, 1}}};
   std::vector<Result> got(static_cast<size_t>(n_rows * n_columns) + 1, Result(1));
-  run<T>(context, nodes, dims, edges, {left.data(), right.data()}, result, got.data());
+  run_exact<T>(context, nodes, dims, edges, {left.data(), right.data()}, result, got.data());
   for (int64_t i = 0; i < n_rows * n_columns; ++i) {
     const Wide want = formula.want(left[static_cast<size_t>(i / n_columns)],
                                    right[static_cast<size_t>(i % n_columns)]);
@@ -139,87 +112,6 @@ TEST_P(Exact, AComparisonOfWideIntegersIsABool) {
     check<int64_t, Byte>(context_, equal, ElementType::kI64, ElementType::kBool, 4, columns);
 }
 
-// Quotients are cut from reals: of all bytes, and of words right below and above multiples.
-template <class T>
-void expect_quotients(const Context& context,
-                      ElementType type,
-                      const std::vector<T>& x,
-                      const std::vector<T>& y) {
-  const auto n = static_cast<int64_t>(x.size());
-  const ExactEdge edges[] = {{type, {1}}, {type, {1}}};
-  for (const Formula& formula : kFormulas) {
-    if (formula.op != TN_EXPR_DIV && formula.op != TN_EXPR_MOD && formula.op != TN_EXPR_FMOD)
-      continue;
-    const tn_expr_node nodes[] = {input(0), input(1), op(formula.op, 0, 1)};
-    std::vector<T> got(x.size());
-    run<T>(context, nodes, {&n, 1}, edges, {x.data(), y.data()}, type, got.data());
-    for (size_t i = 0; i < x.size(); ++i)
-      ASSERT_EQ(got[i], static_cast<T>(formula.want(x[i], y[i])))
-          << formula.op << " of " << +x[i] << " and " << +y[i];
-  }
-}
-template <class T>
-void expect_word_quotients(const Context& context, ElementType type) {
-  std::vector<T> x, y;
-  std::mt19937 random(9);
-  for (int i = 0; i < 5000; ++i) {
-    const T divisor = static_cast<T>(random() >> random() % 32);
-    const T multiple = static_cast<T>(divisor == 0 ? 0 : static_cast<T>(random()) / divisor);
-    for (const uint32_t off : {0U, 1U, ~0U}) {
-      x.push_back(
-          static_cast<T>(static_cast<uint32_t>(multiple) * static_cast<uint32_t>(divisor) + off));
-      y.push_back(divisor);
-    }
-  }
-  expect_quotients<T>(context, type, x, y);
-}
-TEST_P(Exact, DividesAsIntegersDo) {
-  std::vector<uint8_t> x, y;
-  std::vector<int8_t> left, right;
-  for (int i = 0; i < 65536; ++i) {
-    x.push_back(static_cast<uint8_t>(i >> 8));
-    y.push_back(static_cast<uint8_t>(i));
-    left.push_back(static_cast<int8_t>(x.back()));
-    right.push_back(static_cast<int8_t>(y.back()));
-  }
-  expect_quotients<uint8_t>(context_, ElementType::kU8, x, y);
-  expect_quotients<int8_t>(context_, ElementType::kS8, left, right);
-  expect_word_quotients<int32_t>(context_, ElementType::kI32);
-  expect_word_quotients<uint32_t>(context_, ElementType::kU32);
-}
-
-// 300 is no byte, so that bytes are not compared as such.
-TEST_P(Exact, ComparesBytesWithLargerConstants) {
-  const std::vector<uint8_t> x = {0, 44, 255};
-  const tn_expr_node nodes[] = {input(0), {TN_EXPR_CONST, 0, 0, 0, 300}, op(TN_EXPR_EQ, 0, 1)};
-  const int64_t dims[] = {3};
-  const ExactEdge edges[] = {{ElementType::kU8, {1}}};
-  std::vector<uint8_t> got(3, 9);
-  run<uint8_t>(context_, nodes, dims, edges, {x.data()}, ElementType::kBool, got.data());
-  EXPECT_EQ(got, (std::vector<uint8_t>{0, 0, 0}));
-}
-
-// Any byte but 0 is true, and what is stored is 1.
-TEST_P(Exact, LogicOfBooleansIsMadeOfBytes) {
-  std::vector<uint8_t> x(5000), y(x.size()), got(x.size());
-  for (size_t i = 0; i < x.size(); ++i) {
-    x[i] = static_cast<uint8_t>(i % 3);
-    y[i] = i % 5 == 0;
-  }
-  const int64_t n = static_cast<int64_t>(x.size());
-  const ExactEdge edges[] = {{ElementType::kBool, {1}}, {ElementType::kBool, {1}}};
-  const std::vector<uint8_t> was = x;
-  const tn_expr_node nodes[] = {input(0), input(1), op(TN_EXPR_NOT, 1), op(TN_EXPR_AND, 0, 2)};
-  run<uint8_t>(context_, nodes, {&n, 1}, edges, {x.data(), y.data()}, ElementType::kBool, x.data());
-  for (size_t i = 0; i < x.size(); ++i)
-    ASSERT_EQ(x[i], was[i] != 0 && y[i] == 0 ? 1 : 0) << i;
-  const tn_expr_node choice[] = {input(0), input(1), op(TN_EXPR_SELECT, 1, 0, 1)};
-  run<uint8_t>(context_, choice, {&n, 1}, edges, {was.data(), y.data()}, ElementType::kBool,
-               got.data());
-  for (size_t i = 0; i < x.size(); ++i)
-    ASSERT_EQ(got[i], y[i] != 0 && was[i] != 0 ? 1 : 0) << i;
-}
-
 // Counts of as many bits as there are, and more: zeros come in, or the sign.
 TEST_P(Exact, ShiftsByAnyCount) {
   const std::vector<int64_t> x = {5, -5, 1, -1}, counts = {0, 1, 63, 64, 70, -1};
@@ -228,8 +120,8 @@ TEST_P(Exact, ShiftsByAnyCount) {
     const int64_t dims[] = {4, 6};
     const ExactEdge edges[] = {{ElementType::kI64, {1, 0}}, {ElementType::kI64, {0, 1}}};
     std::vector<int64_t> got(24);
-    run<int64_t>(context_, nodes, dims, edges, {x.data(), counts.data()}, ElementType::kI64,
-                 got.data());
+    run_exact<int64_t>(context_, nodes, dims, edges, {x.data(), counts.data()}, ElementType::kI64,
+                       got.data());
     for (size_t i = 0; i < got.size(); ++i) {
       const int64_t a = x[i / 6], count = counts[i % 6];
       const bool is_past = count < 0 || count > 63;
@@ -248,8 +140,8 @@ TEST_P(Exact, SelectsNegatesAndInverts) {
     const int64_t dims[] = {4};
     const ExactEdge edges[] = {{ElementType::kI32, {1}}};
     std::vector<int32_t> got(4);
-    run<int32_t>(context_, std::span(nodes).first(last), dims, edges, {x.data()}, ElementType::kI32,
-                 got.data());
+    run_exact<int32_t>(context_, std::span(nodes).first(last), dims, edges, {x.data()},
+                       ElementType::kI32, got.data());
     for (size_t i = 0; i < got.size(); ++i) {
       const int64_t a = x[i], minus = static_cast<int32_t>(-a);
       const int64_t want[] = {minus, static_cast<int32_t>(a < 0 ? -a : a), ~a, a != 0 ? minus : ~a};
@@ -279,7 +171,7 @@ TEST_P(Exact, ReadsWithAStride) {
   const int64_t dims[] = {600};
   const ExactEdge edges[] = {{ElementType::kI32, {3}}};
   std::vector<int64_t> got(600);
-  run<int32_t>(context_, nodes, dims, edges, {x.data()}, ElementType::kI64, got.data());
+  run_exact<int32_t>(context_, nodes, dims, edges, {x.data()}, ElementType::kI64, got.data());
   for (size_t i = 0; i < got.size(); ++i)
     ASSERT_EQ(got[i], static_cast<int32_t>(-static_cast<int64_t>(x[3 * i]))) << i;
 }
@@ -300,7 +192,7 @@ TEST_P(Exact, StoresHalvesWithOneRounding) {
   const int64_t dims[] = {static_cast<int64_t>(x.size())};
   const ExactEdge edges[] = {{ElementType::kF64, {1}}};
   std::vector<Half> got(x.size());
-  run<double>(context_, nodes, dims, edges, {x.data()}, ElementType::kF16, got.data());
+  run_exact<double>(context_, nodes, dims, edges, {x.data()}, ElementType::kF16, got.data());
   for (size_t i = 0; i < x.size(); ++i)
     ASSERT_EQ(std::bit_cast<uint16_t>(got[i]), std::bit_cast<uint16_t>(static_cast<Half>(x[i])))
         << x[i];
@@ -320,7 +212,7 @@ void expect_casts_of(const Context& context, ElementType type, ElementType from)
   const int64_t dims[] = {static_cast<int64_t>(x.size())};
   const ExactEdge edges[] = {{from, {1}}};
   std::vector<T> got(x.size());
-  run<double>(context, nodes, dims, edges, {x.data()}, type, got.data());
+  run_exact<double>(context, nodes, dims, edges, {x.data()}, type, got.data());
   for (size_t i = 0; i < x.size(); ++i)
     ASSERT_EQ(got[i], number_cast<T>(x[i])) << x[i];
 }
@@ -349,7 +241,8 @@ TEST_P(Exact, JoinsTruthsOfDoubles) {
   for (const uint32_t code : {uint32_t{TN_EXPR_AND}, uint32_t{TN_EXPR_OR}}) {
     const tn_expr_node nodes[] = {input(0), input(1), op(code, 0, 1)};
     std::vector<double> got(15);
-    run<double>(context_, nodes, dims, edges, {x.data(), y.data()}, ElementType::kF64, got.data());
+    run_exact<double>(context_, nodes, dims, edges, {x.data(), y.data()}, ElementType::kF64,
+                      got.data());
     for (size_t i = 0; i < got.size(); ++i) {
       const bool a = x[i / 3] != 0, b = y[i % 3] != 0;
       EXPECT_EQ(got[i], (code == TN_EXPR_AND ? a && b : a || b) ? 1 : 0) << x[i / 3] << y[i % 3];
@@ -366,7 +259,7 @@ TEST_P(Exact, ReadsHalvesWithAStride) {
   for (int64_t stride : {1, 3}) {
     const ExactEdge edges[] = {{ElementType::kF16, {stride}}};
     std::vector<int64_t> got(500);
-    run<double>(context_, nodes, dims, edges, {x.data()}, ElementType::kI64, got.data());
+    run_exact<double>(context_, nodes, dims, edges, {x.data()}, ElementType::kI64, got.data());
     for (size_t i = 0; i < got.size(); ++i)
       ASSERT_EQ(got[i], static_cast<int64_t>(x[static_cast<size_t>(stride) * i]));
   }
@@ -393,7 +286,7 @@ TEST_P(Exact, FunctionsOfDoublesAreTheCLibrarysWithinFourUnits) {
   for (const auto& [code, function] : kFunctions) {
     const tn_expr_node nodes[] = {input(0), op(code, 0)};
     std::vector<double> got(x.size());
-    run<double>(context_, nodes, dims, edges, {x.data()}, ElementType::kF64, got.data());
+    run_exact<double>(context_, nodes, dims, edges, {x.data()}, ElementType::kF64, got.data());
     for (size_t i = 0; i < x.size(); ++i) {
       const double want = function(x[i]);
       const double unit = std::nextafter(std::fabs(want), HUGE_VAL) - std::fabs(want);
