@@ -52,33 +52,6 @@ TEST_F(FoldTest, ConstantsKeepTheNamesOfWhatTheyReplace) {
 )");
 }
 
-TEST_F(FoldTest, KnownSizesAreConstantsOnlyWhereSomethingElseReadsThem) {
-  OwnedGraph graph = parse(R"(graph {
-  input %x: f32[2, 3]
-  input %i: i64[1]
-  constant %at: i64[1] = [1]
-  %sizes: i64[2] = Shape(%x) @shape
-  %size: i64[1] = Gather(%sizes, %at) @gather
-  %both: i64[3] = Concat(%sizes, %size) {axis = 0} @concat
-  %more: i64[3] = Add(%both, %i) @add
-  output more = %more
-  output size = %size
-})");
-
-  std::string report;
-  EXPECT_EQ(text(apply(graph, "fusion.constants", &report)), R"(graph {
-  input %x: f32[2, 3]
-  input %i: i64[1]
-  constant %size: i64[1] = [3]
-  constant %both: i64[3] = [2, 3, 3]
-  %more: i64[3] = Add(%both, %i) @add
-  output more = %more
-  output size = %size
-}
-)");
-  EXPECT_EQ(report, R"({"changes": {"constants": 3}})");
-}
-
 // No constant of the full size is made where the reader broadcasts.
 TEST_F(FoldTest, AnExpandOfAConstantGoesWhereItsReaderBroadcasts) {
   OwnedGraph graph = parse(R"(graph {
