@@ -38,8 +38,8 @@ def network(f):
     return loss
 
 
-def batch(backend):  # the plain kernels take their time
-    return X[:4] if backend == "reference" else X
+def batch(backend):  # the plain kernels take their time, and too few rows take little memory
+    return X[:128] if backend == "reference" else X
 
 
 def gradients(f, backend="reference"):
@@ -133,7 +133,7 @@ def test_the_pass_changes_no_bit(f, backend):
             np.testing.assert_array_equal(one[key], other[key])
     report = made[1].joint_reports["autodiff.recompute"]
     assert report["segments"] >= 2 and report["nodes_again"] > 10
-    if backend is None:  # few rows are nothing beside the gradients of weights
+    if backend is None:  # fewer rows take less beside the gradients of weights
         assert report["planned_peak"] < 0.7 * report["planned_peak_before"]
         assert not arena(made[0]) or arena(made[1]) < 0.8 * arena(made[0])
 
