@@ -17,7 +17,7 @@ TOKENS_PER_FILE = 5100
 ROOMS = {
     "host core": (
         ("host/values", "host/services", "host/graph", "host/registry", "host/session"),
-        6980,
+        6990,
         53400,
     ),
     "host discovery": (("host/discovery",), 337, 2344),
