@@ -231,18 +231,23 @@ Status tn_edit::set_value_name(tn_value_id id, std::string_view name) {
 // --- notes and functions ---
 
 Status tn_edit::set_note(uint64_t id, std::string_view key, const tn_any& value) {
-  if (!tables_->notes_of(id)) return id >> 63 ? stale_value(id) : stale_node(id);
+  const NamedAnys* held = tables_->notes_of(id);
+  if (!held) return id >> 63 ? stale_value(id) : stale_node(id);
   if (key.empty()) return invalid("set_note: expected a key, got an empty one");
   AnyRef owned;
   if (value.tag != TN_ANY_NONE) {
     TN_TRY(made, own(value, cat("note ", key)));
     owned = made;
   }
+  const NamedAny* present = find(*held, key);
+  if (present ? owned && *present->value == *owned : !owned) return {};
   NamedAnys& notes = id == 0    ? tables_->notes
                      : id >> 63 ? tables_->values.edit(id)->notes
                                 : tables_->nodes.edit(id)->notes;
   if (AnyRef before = assign(notes, key, std::move(owned))) retire(before);
   if (id == 0 && key.starts_with(kVersionNote)) touch_all();  // other rows, other types
+  // What inference notes about a value, such as the numbers that it holds, decides types behind it.
+  if (inferring_ != 0 && id >> 63) touch_uses(*tables_->values.find(id));
   return {};
 }
 

@@ -83,6 +83,7 @@ struct tn_edit : tenon::host::Handle<tn_edit> {
   Status infer(tn_node_id id);
   void retype(tn_value_id id, TypeRef type);  // nodes that use it are inferred again
   void touch(tn_node_id id);                  // infer again at commit
+  void touch_uses(const tenon::host::Value& value);
   void touch_all();
   // bind.cpp: symbols of all declared types get numbers
   void substitute_declared(const tenon::host::SymbolValue& value);

@@ -29,6 +29,11 @@ void tn_edit::touch(tn_node_id id) {
   touched_[slot] = 1;
 }
 
+void tn_edit::touch_uses(const Value& value) {
+  for (const Use& use : value.uses)
+    touch(use.node);
+}
+
 void tn_edit::touch_all() {
   for (tn_node_id id : tables_->order)
     touch(id);
@@ -39,8 +44,7 @@ void tn_edit::retype(tn_value_id id, TypeRef type) {
   if (value->type == type || *value->type == *type) return;
   retire(value->type);
   tables_->values.edit(id)->type = std::move(type);
-  for (const Use& use : value->uses)
-    touch(use.node);
+  touch_uses(*value);
 }
 
 Status tn_edit::set_type(tn_value_id id, TypeRef type) {

@@ -70,20 +70,38 @@ std::vector<Known> known_results(tn_graph* graph, const Settings& settings) {
   return out;
 }
 
-// The numbers that inference found, as constants. Values keep their names.
+// Whether something reads the node's result that is not itself one of those known.
+bool is_read_beside(Node node, const std::unordered_set<tn_node_id>& known) {
+  const Value value = node.output();
+  bool is_read = value.is_output();
+  for (uint64_t i = 0, n = value.consumer_count(); i < n && !is_read; ++i)
+    is_read = !known.contains(value.consumer(i).id);
+  return is_read;
+}
+
+// The numbers that inference found, as constants where something else reads them. Values keep their
+// names.
 Result<int64_t> fold_known(tn_graph* graph, const Settings& settings) {
   std::vector<Known> known = known_results(graph, settings);
   if (known.empty()) return int64_t{0};
+  std::unordered_set<tn_node_id> all;
+  for (const Known& one : known)
+    all.insert(one.node);
   TN_TRY(edit, Edit::begin(graph));
+  std::vector<std::pair<Value, std::string>> names;
   for (const Known& one : known) {
     Node node = edit.node(one.node);
+    if (!is_read_beside(node, all)) continue;
     Value value = node.output();
     std::string name(value.name());
     TN_TRY(constant, integers_constant(edit, value.type(), one.numbers, name));
     TN_CHECK(edit.replace(value, constant));
-    TN_CHECK(edit.erase(node));
-    TN_CHECK(services.edit->set_value_name(edit.raw, constant.id, str(name)));
+    names.emplace_back(constant, std::move(name));
   }
+  for (auto one = known.rbegin(); one != known.rend(); ++one)
+    TN_CHECK(edit.erase(edit.node(one->node)));
+  for (const auto& [constant, name] : names)
+    TN_CHECK(services.edit->set_value_name(edit.raw, constant.id, str(name)));
   TN_CHECK(edit.commit());
   return static_cast<int64_t>(known.size());
 }

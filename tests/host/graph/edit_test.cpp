@@ -6,6 +6,41 @@ namespace {
 
 using EditTest = GraphTest;
 
+tn_value_id first_of(tn_edit* edit, tn_node_id node, uint32_t which) {
+  return graphs.io_at(edits.graph(edit), node, which, 0);
+}
+
+// The note on the node's input, or -1.
+int64_t noted_size(tn_edit* edit, tn_node_id node) {
+  tn_any note{};
+  EXPECT_EQ(text_of(graphs.note(edits.graph(edit), first_of(edit, node, TN_LIST_INPUTS),
+                                str("acme.size"), &note)),
+            "");
+  return note.tag == TN_ANY_I64 ? note.v.i : -1;
+}
+
+tn_status* note_size(tn_edit* edit, tn_node_id node, int64_t size) {
+  const tn_value_id out = first_of(edit, node, TN_LIST_OUTPUTS);
+  EXPECT_EQ(text_of(edits.set_note(edit, out, str("acme.size"), any_i64(size))), "");
+  return edits.set_type(edit, out, TypeOf(TN_I64, {1}));
+}
+
+// Size(x): the size of the first axis; Next(n) = n + 1; Fill(n): as many numbers.
+tn_status* size_shape(void*, tn_edit* edit, tn_node_id node) {
+  tn_type from;
+  const tn_value_id x = first_of(edit, node, TN_LIST_INPUTS);
+  if (tn_status* failed = graphs.value_type(edits.graph(edit), x, &from)) return failed;
+  return note_size(edit, node, from.dims[0]);
+}
+tn_status* next_shape(void*, tn_edit* edit, tn_node_id node) {
+  const int64_t size = noted_size(edit, node);
+  return note_size(edit, node, size < 0 ? size : size + 1);
+}
+tn_status* fill_shape(void*, tn_edit* edit, tn_node_id node) {
+  return edits.set_type(edit, first_of(edit, node, TN_LIST_OUTPUTS),
+                        TypeOf(TN_F32, {noted_size(edit, node)}));
+}
+
 TEST_F(EditTest, BuildsReadsAndCommits) {
   build_mlp();
 
@@ -220,6 +255,27 @@ TEST_F(EditTest, NotesAndAttributesRoundTrip) {
   EXPECT_EQ(graphs.note_count(graph_, 0), 1u);
   EXPECT_EQ(text_of(graphs.note(graph_, act, str("none"), &out)), "");
   EXPECT_EQ(out.tag, TN_ANY_NONE);
+}
+
+TEST_F(EditTest, WhatInferenceNotesOfAValueReachesAllNodesBehindItInOneCommit) {
+  for (auto [type, shape] :
+       {std::pair{"Size", &size_shape}, {"Next", &next_shape}, {"Fill", &fill_shape}}) {
+    tn_op row = op_row(type, 0, "", "");
+    row.shape = shape;
+    add_row(row);
+  }
+  begin();
+  tn_value_id x = input("x", TypeOf(TN_F32, {-1}));
+  tn_value_id next = node("Next", {node("Size", {x}).value}).value;
+  output("y", node("Fill", {next}, "y").value);
+  ASSERT_EQ(commit(), "");
+  ASSERT_EQ(type_of(find("y")), "f32[?]");
+
+  begin();
+  EXPECT_EQ(text_of(edits.set_type(edit_, x, TypeOf(TN_F32, {3}))), "");
+  ASSERT_EQ(commit(), "");
+
+  EXPECT_EQ(type_of(find("y")), "f32[4]");
 }
 
 TEST_F(EditTest, SharesSmallConstantsOnRequest) {
