@@ -307,7 +307,7 @@ class Matmul {
   Lowering& lowering_;
   const Product& product_;
   const Node& node_;
-  const Operands& operands_;
+  const Operands operands_;
   const Epilogue& epilogue_;
   View a_, b_;
   int bias_;
@@ -317,49 +317,63 @@ class Matmul {
   dnnl::matmul::primitive_desc pd_;
 };
 
-struct FormSite {
-  const ProductSite& site;
-  Operands operands;
+// A kernel for the product with what follows, or for the product alone; not emitted yet.
+struct Form {
+  std::shared_ptr<Matmul> matmul;
+  std::string why_not = "nothing follows";
+
+  bool is_made() const { return why_not.empty(); }
+  bool is_gemm() const { return is_made() && matmul->is_gemm(); }
 };
 
-bool is_gemm(const ProductSite& site, const Operands& operands) {
-  Matmul matmul(site, operands, site.alone);
-  return matmul.describe(true).empty() && matmul.is_gemm();
+Form describe(const ProductSite& site, const Operands& operands, const Epilogue& epilogue) {
+  Form form{std::make_shared<Matmul>(site, operands, epilogue)};
+  form.why_not = form.matmul->describe(epilogue.nodes.empty());
+  return form;
 }
 
-// As row-major matrices where oneDNN has a newer kernel for these and takes gemm for what was
-// found: its gemm takes 35 ms to make its kernels when a process first needs one, and the copy is
+struct Forms {
+  Form whole, alone;  // `alone` is described only where `whole` is not taken
+};
+
+// oneDNN's gemm takes 35 ms to make its kernels when a process first needs one. So a newer kernel
+// for the product alone is taken before a gemm for the whole.
+Forms describe_forms(const ProductSite& site, const Operands& operands) {
+  Forms forms;
+  if (!site.epilogue.nodes.empty()) forms.whole = describe(site, operands, site.epilogue);
+  if (forms.whole.is_made() && !forms.whole.is_gemm()) return forms;
+  forms.alone = describe(site, operands, site.alone);
+  if (forms.whole.is_gemm() && !forms.alone.is_gemm())
+    forms.whole.why_not = "only gemm takes along what follows";
+  return forms;
+}
+
+// Where there is gemm alone: as row-major matrices, if these have a newer kernel. The copies are
 // won back (heads of 64 in thirds of rows, 4 to 256 tokens: 0.8 to 0.93 of the time).
-Operands without_gemm(const ProductSite& site, const Operands& found) {
-  const bool may_copy = !found.int8 && !found.packs_b && !found.packs_in_run;
-  if (!may_copy || !is_gemm(site, found)) return found;
+Forms without_gemm(const ProductSite& site, const Operands& found) {
+  Forms forms = describe_forms(site, found);
+  if (!forms.alone.is_gemm() || found.int8 || found.packs_b || found.packs_in_run) return forms;
   Operands copied = found;
   for (View* view : {&copied.b, &copied.a}) {
     if (is_row_major(*view)) continue;
     view->strides = row_major_strides(view->dims);
-    if (is_gemm(site, copied)) continue;
+    if (describe(site, copied, site.alone).is_gemm()) continue;
     Lowering& lowering = site.lowering;
-    copied.b =
-        is_row_major(found.b) ? found.b : lowering.read_row_major(site.product.b, found.b.type);
+    if (!is_row_major(found.b)) copied.b = lowering.read_row_major(site.product.b, found.b.type);
     if (view == &copied.a) copied.a = lowering.read_row_major(site.product.a, found.a.type);
-    return copied;
+    return describe_forms(site, copied);
   }
-  return found;
+  return forms;
 }
 
-Offer offer_form(const FormSite& form, const Epilogue& epilogue) {
-  auto matmul = std::make_shared<Matmul>(form.site, form.operands, epilogue);
-  std::string why = matmul->describe(epilogue.nodes.empty());
-  if (!why.empty()) return refused(std::move(why));
-  if (!epilogue.nodes.empty() && matmul->is_gemm() && !is_gemm(form.site, form.operands))
-    return refused("only gemm takes along what follows");
-  return accepted([matmul] { matmul->emit(); });
+Offer offer_form(const Form& form) {
+  if (!form.is_made()) return refused(form.why_not);
+  return accepted([matmul = form.matmul] { matmul->emit(); });
 }
 
-constexpr Implementation<FormSite> kForms[] = {
-    {"onednn + epilogue",
-     [](const FormSite& form) { return offer_form(form, form.site.epilogue); }},
-    {"onednn", [](const FormSite& form) { return offer_form(form, form.site.alone); }},
+constexpr Implementation<Forms> kForms[] = {
+    {"onednn + epilogue", [](const Forms& forms) { return offer_form(forms.whole); }},
+    {"onednn", [](const Forms& forms) { return offer_form(forms.alone); }},
 };
 
 }  // namespace
@@ -370,9 +384,9 @@ Names onednn_product_form_names() {
 
 Offer offer_onednn_product(const ProductSite& site) {
   return accepted([&site] {
-    const FormSite form{site, without_gemm(site, OperandReader(site).read())};
-    const std::span<const Implementation<FormSite>> forms(kForms);
-    choose<FormSite>(site.lowering, form, forms.subspan(site.epilogue.nodes.empty() ? 1 : 0));
+    const Forms forms = without_gemm(site, OperandReader(site).read());
+    const std::span<const Implementation<Forms>> list(kForms);
+    choose<Forms>(site.lowering, forms, list.subspan(site.epilogue.nodes.empty() ? 1 : 0));
   });
 }
 
