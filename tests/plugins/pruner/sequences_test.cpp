@@ -95,6 +95,31 @@ TEST_F(Sequences, HeadsGoWhereEachHasItsOwnThirds) {
   EXPECT_EQ(channels("qkv.matmul"), 6);
 }
 
+// As GPT-2's layers with an open batch and length: rows of a matrix, which get their two sizes
+// back.
+TEST_F(Sequences, ChannelsGoThroughAViewWhoseOtherSizesAreComputed) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {-1, -1, 8});
+    Value sizes = node(edit, "Shape", {x}, "sizes");
+    auto viewed = [&](Value rows, int64_t width, const std::string& name) {
+      std::vector<Value> parts;
+      for (int64_t axis : {0, 1})
+        parts.push_back(
+            node(edit, "Gather", {sizes, ints(edit, {axis})}, cat(name, ".size", axis)));
+      parts.push_back(ints(edit, {width}));
+      Value shape = node(edit, "Concat", parts, name + ".shape", {{"axis", 0}});
+      return node(edit, "Reshape", {rows, shape}, name);
+    };
+    Value rows = reshape(edit, x, {-1, 8}, "rows");
+    Value wide = viewed(relu(edit, product(edit, rows, "up", 8, 24), "relu"), 24, "wide");
+    ASSERT_EQ(text_of(edit.output("y", product(edit, wide, "down", 24, 8))), "");
+  });
+
+  expect_pruned_equals_masked({2, 5, 8});
+
+  EXPECT_EQ(channels("up.matmul"), 24);
+}
+
 TEST_F(Sequences, ChannelsThatAreShuffledGoWithTheirCounterparts) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {2, 3, 6, 6});
