@@ -6,6 +6,7 @@
 #include "tenon/sdk/match.hpp"
 
 #include "../rules.hpp"
+#include "sizes.hpp"
 
 namespace tenon::pruner {
 namespace {
@@ -115,7 +116,9 @@ Refusal couple_shape(Node node, Couplings& couplings) {
   std::vector<bool> read(static_cast<size_t>(rank), false);
   bool all = node.output().is_output();
   for (uint64_t i = 0; i < node.output().consumer_count(); ++i) {
-    auto at = taken_sizes(node.output().consumer(i), end - start);
+    const Node user = node.output().consumer(i);
+    if (sized_as(user) == in) continue;  // it loses what this loses
+    auto at = taken_sizes(user, end - start);
     if (!at) {
       all = true;
       continue;

@@ -89,4 +89,16 @@ Status Sizes::write(EditView edit, Node node) const {
   return {};
 }
 
+Value sized_as(Node view) {
+  const Stated stated(view);
+  if (stated.family() != TN_COUPLING_VIEW) return {};
+  const Value given = stated.input("sizes");
+  const Node shape = given ? given.producer() : Node();
+  if (!shape || view.input(0) == given) return {};
+  const Stated whole(shape);
+  if (whole.family() != TN_COUPLING_SHAPE || whole.integer("start", 0) != 0 || whole.has("end"))
+    return {};
+  return shape.input(0);
+}
+
 }  // namespace tenon::pruner

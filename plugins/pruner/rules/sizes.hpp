@@ -36,4 +36,7 @@ class Sizes {
   Node joiner_;  // a Concat
 };
 
+// The value all of whose sizes a view is given as its own, by a Shape between them; or none.
+Value sized_as(Node view);
+
 }  // namespace tenon::pruner

@@ -131,6 +131,11 @@ Refusal couple_view(Node node, Couplings& couplings) {
   for (const Segment& segment : matching.segments())
     couple_segment(node, number++, segment, couplings);
   couple_segment(node, number, matching.rest(), couplings);
+  if (const Value like = sized_as(node)) {  // and stays so, whatever both lose
+    for (size_t axis = 0; axis < out.rank(); ++axis)
+      couplings.join(couplings.slot(like, axis), couplings.slot(node.output(), axis), node);
+    return std::nullopt;
+  }
   if (!Stated(node).has("sizes") || !keeps_computed(in, out)) return std::nullopt;
   const std::optional<Sizes> sizes = Sizes::of(node);
   if (!sizes || sizes->count() != out.rank())
@@ -153,7 +158,7 @@ Status rewrite_view(EditView edit, Node node, const Kept& kept) {
       if (from.dims[axis] == 1) axes.push_back(static_cast<int64_t>(axis));
     return stated.set(edit, "axes", axes);
   }
-  if (!stated.has("sizes") || !is_touched(node.output(), kept)) return {};
+  if (!stated.has("sizes") || sized_as(node) || !is_touched(node.output(), kept)) return {};
   Type in = node.input(0).type(), out = node.output().type();
   if (keeps_computed(in, out)) {
     std::optional<Sizes> sizes = Sizes::of(node);

@@ -120,6 +120,20 @@ TEST_F(Sequences, ChannelsGoThroughAViewWhoseOtherSizesAreComputed) {
   EXPECT_EQ(channels("up.matmul"), 24);
 }
 
+// As LeViT's normalizations of rows: what comes out is given the sizes of what went in.
+TEST_F(Sequences, ChannelsGoThroughAViewThatIsGivenTheSizesOfAnotherValue) {
+  build([&](EditView edit) {
+    Value up = product(edit, input(edit, "x", {-1, -1, 8}), "up", 8, 24);
+    Value rows = relu(edit, reshape(edit, up, {-1, 24}, "rows"), "relu");
+    Value wide = node(edit, "Reshape", {rows, node(edit, "Shape", {up}, "sizes")}, "wide");
+    ASSERT_EQ(text_of(edit.output("y", product(edit, wide, "down", 24, 8))), "");
+  });
+
+  expect_pruned_equals_masked({2, 5, 8});
+
+  EXPECT_EQ(channels("up.matmul"), 24);
+}
+
 TEST_F(Sequences, ChannelsThatAreShuffledGoWithTheirCounterparts) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {2, 3, 6, 6});
