@@ -108,12 +108,16 @@ bool is_copied(const Type& in, const Type& out, size_t axis) {
          !out.symbols[axis].empty() && in.symbols[axis] == out.symbols[axis];
 }
 
-// Of more than one size it can be told neither by -1 nor by copying what it is: they stay computed.
+// More than one size is stated neither by -1 nor by copying: sizes stay computed.
 bool keeps_computed(const Type& in, const Type& out) {
   size_t open = 0;
   for (size_t axis = 0; axis < out.rank(); ++axis)
     open += out.dims[axis] < 0 && !is_copied(in, out, axis);
   return open > 1;
+}
+
+bool has_size(const SizeOf& from, int64_t size) {
+  return size >= 0 || from.value.type().dims[from.axis] >= 0;
 }
 
 bool is_touched(Value value, const Kept& kept) {
@@ -131,17 +135,18 @@ Refusal couple_view(Node node, Couplings& couplings) {
   for (const Segment& segment : matching.segments())
     couple_segment(node, number++, segment, couplings);
   couple_segment(node, number, matching.rest(), couplings);
-  if (const Value like = sized_as(node)) {  // and stays so, whatever both lose
-    for (size_t axis = 0; axis < out.rank(); ++axis)
-      couplings.join(couplings.slot(like, axis), couplings.slot(node.output(), axis), node);
-    return std::nullopt;
-  }
-  if (!Stated(node).has("sizes") || !keeps_computed(in, out)) return std::nullopt;
+  if (!Stated(node).has("sizes")) return std::nullopt;
+  const auto sources = sources_of_sizes(node);
+  for (size_t axis = 0; sources && axis < out.rank(); ++axis)  // both lose the same
+    if (const auto& from = (*sources)[axis]; from && has_size(*from, out.dims[axis]))
+      couplings.join(couplings.slot(from->value, from->axis), couplings.slot(node.output(), axis),
+                     node);
+  if (!keeps_computed(in, out)) return std::nullopt;
   const std::optional<Sizes> sizes = Sizes::of(node);
   if (!sizes || sizes->count() != out.rank())
     return "more than one size of its result is not known";
   for (size_t axis = 0; axis < out.rank(); ++axis)
-    if (!(*sizes)[axis])
+    if (!(*sizes)[axis] && !sources)
       couplings.protect(couplings.slot(node.output(), axis),
                         cat(node_text(node), " computes its size"));
   return std::nullopt;
@@ -158,7 +163,7 @@ Status rewrite_view(EditView edit, Node node, const Kept& kept) {
       if (from.dims[axis] == 1) axes.push_back(static_cast<int64_t>(axis));
     return stated.set(edit, "axes", axes);
   }
-  if (!stated.has("sizes") || sized_as(node) || !is_touched(node.output(), kept)) return {};
+  if (!stated.has("sizes") || !is_touched(node.output(), kept)) return {};
   Type in = node.input(0).type(), out = node.output().type();
   if (keeps_computed(in, out)) {
     std::optional<Sizes> sizes = Sizes::of(node);

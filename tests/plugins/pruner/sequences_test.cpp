@@ -134,6 +134,47 @@ TEST_F(Sequences, ChannelsGoThroughAViewThatIsGivenTheSizesOfAnotherValue) {
   EXPECT_EQ(channels("up.matmul"), 24);
 }
 
+// As exporters flatten images: batch and channels are read and handed on.
+TEST_F(Sequences, ChannelsGoThroughAViewThatIsGivenTheirNumber) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {2, 3, 6, 6});
+    Value wide = relu(edit, conv(edit, x, "wide", {24, 3, 1, 1}), "wr");
+    Value sizes = node(edit, "Shape", {wide}, "sizes");
+    Value first =
+        node(edit, "Slice", {sizes, ints(edit, {0}), ints(edit, {2}), ints(edit, {0})}, "first");
+    Value shape = node(edit, "Concat", {first, ints(edit, {-1})}, "shape", {{"axis", 0}});
+    Value flat = node(edit, "Reshape", {wide, shape}, "flat");
+    Value rows = turn(edit, flat, {0, 2, 1}, "rows");
+    ASSERT_EQ(text_of(edit.output("y", product(edit, rows, "down", 24, 8))), "");
+  });
+
+  expect_pruned_equals_masked({2, 3, 6, 6});
+
+  EXPECT_EQ(channels("wide"), 24);
+}
+
+// A size that is computed with counts on what it was.
+TEST_F(Sequences, ChannelsStayWhoseNumberIsComputedWith) {
+  build([&](EditView edit) {
+    Value up = product(edit, input(edit, "x", {-1, -1, 8}), "up", 8, 24);
+    Value sizes = node(edit, "Shape", {up}, "sizes");
+    auto read = [&](int64_t axis) {
+      return node(edit, "Gather", {sizes, ints(edit, {axis})}, cat("size", axis));
+    };
+    Value half = node(edit, "Div", {read(2), ints(edit, {2})}, "half");
+    Value shape =
+        node(edit, "Concat", {read(0), read(1), ints(edit, {2}), half}, "shape", {{"axis", 0}});
+    Value pairs = node(edit, "Reshape", {up, shape}, "pairs");
+    Value summed = node(edit, "ReduceSum", {pairs, ints(edit, {2})}, "summed", {{"keepdims", 0}});
+    ASSERT_EQ(text_of(edit.output("y", product(edit, summed, "down", 12, 8))), "");
+  });
+
+  ASSERT_EQ(apply("pruner.explain", json::object()), "");
+
+  EXPECT_TRUE(report_["groups"].empty());
+  EXPECT_THAT(barrier("up.matmul"), testing::HasSubstr("sizes (Shape) reads its size"));
+}
+
 TEST_F(Sequences, ChannelsThatAreShuffledGoWithTheirCounterparts) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {2, 3, 6, 6});
