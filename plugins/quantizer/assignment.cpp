@@ -50,19 +50,6 @@ bool is_normalizer(Node node) {
                      [](const tn_axes_term& term) { return term.flags & TN_AXES_TERM_REDUCED; });
 }
 
-// Whether a normalizer alone reads the result, behind pointwise nodes (a factor, a mask) at most.
-bool is_scores(Node product) {
-  Node node = product;
-  for (;;) {
-    Value result = node.output();
-    if (result.consumer_count() != 1) return false;
-    node = result.consumer(0, nullptr);
-    if (!node || is_normalizer(node)) return static_cast<bool>(node);
-    const tn_op* row = node.row();
-    if (!row || !(row->traits & TN_OP_POINTWISE)) return false;
-  }
-}
-
 // A weight with more axes than one product takes: its output channel is not where the role says.
 bool is_stack(Node node, const Product& product, size_t rank) {
   const tn_axes* axes = node.axes();
@@ -79,6 +66,18 @@ bool takes_product(Node node, Products products) {
 }
 
 }  // namespace
+
+bool is_scores(Node product) {
+  Node node = product;
+  for (;;) {
+    Value result = node.output();
+    if (result.consumer_count() != 1) return false;
+    node = result.consumer(0, nullptr);
+    if (!node || is_normalizer(node)) return static_cast<bool>(node);
+    const tn_op* row = node.row();
+    if (!row || !(row->traits & TN_OP_POINTWISE)) return false;
+  }
+}
 
 std::vector<uint64_t> data_inputs(Node node) {
   std::vector<uint64_t> out;

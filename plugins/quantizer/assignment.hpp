@@ -84,6 +84,9 @@ class Assignment {
   size_t group_count_ = 0;
 };
 
+// Whether a normalizer alone reads the result, behind pointwise nodes (a factor, a mask) at most.
+bool is_scores(Node product);
+
 // Inputs that carry data: float, present, and no constants.
 std::vector<uint64_t> data_inputs(Node node);
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // "quantizer.macs": what share of a model's multiply-adds has all operands in 8 bits or fewer, by
 // the operators' rows. The model stays as it is: {"macs", "int8_macs", "share", "float": [{"node",
-// "op", "macs", "of_activations"}], "uncounted": [{"node", "op"}]}. Not counted are nodes of
-// bodies, and operators that work on quantized values themselves (MatMulInteger), which are named.
+// "op", "macs", "of_activations", "scores"}], "uncounted": [{"node", "op"}]}. Not counted are nodes
+// of bodies, and operators that work on quantized values themselves (MatMulInteger), which are
+// named.
 #include <algorithm>
 
 #include "tenon/sdk/multiplied.hpp"
 #include "tenon/sdk/role/pass.hpp"
 
+#include "assignment.hpp"
 #include "padded.hpp"
 #include "role.hpp"
 
@@ -84,7 +86,9 @@ class Macs {
       // An Attention is products once it is decomposed (fusion.expand).
       const bool is_attention = node.columns()->coupling == TN_COUPLING_ATTENTION;
       const bool is_product = role_of(node).kind == Kind::kCompute || is_attention;
-      row["of_activations"] = is_product && std::ranges::none_of(operands, is_weight);
+      const bool of_activations = is_product && std::ranges::none_of(operands, is_weight);
+      row["of_activations"] = of_activations;
+      row["scores"] = of_activations && (is_attention || is_scores(node));
       floats.push_back(std::move(row));
     }
     return sink.write(nlohmann::ordered_json{

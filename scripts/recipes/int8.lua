@@ -147,17 +147,18 @@ local function keep_if_better(label, other, gain, small)
   end
 end
 -- Products of two activations that could be stored: their ranges come from the same pass as the others, or from one of their own
--- ("later") where they are within nodes that stay whole otherwise.
+-- ("later") where they are within nodes that stay whole otherwise. And the choices that store some of them.
 local function products_seen()
   if args.products then return nil end
-  local seen
+  local seen, choices
   local _, report = model:apply("quantizer.macs", { data = calibration })
   for _, one in ipairs(report.float) do
     if one.of_activations then seen = one.op == "Attention" and "later" or seen or "now" end
+    if one.scores then choices = { "all", "scores" } end
   end
-  return seen
+  return seen, choices or { "all" }
 end
-local seen = products_seen()
+local seen, product_choices = products_seen()
 
 local function try_observers(label, source, names, gain)
   local ranges, before = calibrated(source, seen == "now"), choice.snr
@@ -183,7 +184,7 @@ end
 
 if seen then
   local ranges = seen == "now" and choice.ranges or calibrated(choice.source, true)
-  for _, products in ipairs({ "all", "scores" }) do
+  for _, products in ipairs(product_choices) do
     if not choice.products then keep_if_better("products: " .. products, changed { products = products, ranges = ranges }, -0.25) end
   end
 end

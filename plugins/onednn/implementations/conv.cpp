@@ -71,6 +71,7 @@ std::string refuse_conv(const Graph& graph, const Node& node) {
 void lower_conv(Lowering& lowering, int node) {
   const Node& conv = lowering.graph().nodes[node];
   const bool has_bias = conv.input(2) != kNone;
+  read_as_floats(lowering, conv.inputs[0], conv.inputs[1]);
   const ConvSite site{
       lowering, node,
       has_bias ? find_epilogue_with_bias(lowering, node, 1) : find_epilogue(lowering, node, 1),

@@ -237,6 +237,8 @@ std::string refuse_conv_transpose(const Graph& graph, const Node& node) {
 }
 
 void lower_conv_transpose(Lowering& lowering, int index) {
+  const std::vector<int>& inputs = lowering.graph().nodes[index].inputs;
+  read_as_floats(lowering, inputs[0], inputs[1]);
   const Epilogue alone = empty_epilogue(lowering, index);
   ConvSite site{lowering, index, find_epilogue(lowering, index, 1), alone,
                 int8_of(lowering, lowering.graph().nodes[index], 1)};

@@ -101,6 +101,14 @@ View as_signed(Lowering& lowering, int value) {
                               ElementType::kS8);
 }
 
+void read_as_floats(Lowering& lowering, int operand, int weights) {
+  const View& found = lowering.view(weights);
+  if (!holds_quantized(found) || !lowering.is_constant_view(found)) return;
+  const bool is_shared = lowering.graph().only_user(weights) == kNone;
+  if (is_shared || holds_quantized(lowering.view(operand))) return;
+  lowering.set_view(weights, lowering.dequantized_constant(found));
+}
+
 View planned_real_matrix(const Lowering& lowering, int value) {
   View planned = lowering.view(value);
   const ElementType type = lowering.real_type();
@@ -157,6 +165,7 @@ Dims strides_for_reader(const Lowering& lowering, int value) {
 
 void lower_product(Lowering& lowering, const Product& product) {
   const Node& node = lowering.graph().nodes[product.node];
+  read_as_floats(lowering, product.a, product.b);
   const int channel_axis =
       static_cast<int>(lowering.graph().values[node.outputs[0]].dims.size()) - 1;
   const ProductSite site{lowering, product,

@@ -54,6 +54,11 @@ Offer offer_onednn_product(const ProductSite& site);
 // applies; else that node is a product.
 void lower_scores(Lowering& lowering, const Product& scores);
 
+// Known weights in 8 bits are multiplied with an operand in floats as floats: they become the f32
+// numbers of a float model, which all implementations take. Not where several nodes read them:
+// another may multiply them in 8 bits.
+void read_as_floats(Lowering& lowering, int operand, int weights);
+
 // The value in the type that is computed in, with an axis of stride 1 among its last two.
 View real_matrix(Lowering& lowering, int value);
 // The same, before it is: its type and strides are right, its memory may be another's.

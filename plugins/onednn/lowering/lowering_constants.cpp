@@ -77,32 +77,47 @@ Place Lowering::packed(const View& constant,
   return {buffer, 0};
 }
 
+namespace {
+
+template <typename T>
+void dequantize(const View& from, const T* in, float* out) {
+  int64_t n_channels = 1, inner = from.count();  // numbers in a row with one scale
+  if (from.channels != nullptr) {
+    const auto axis = static_cast<std::ptrdiff_t>(from.channels->axis);
+    n_channels = from.dims[from.channels->axis];
+    inner = element_count(Dims(from.dims.begin() + axis + 1, from.dims.end()));
+  }
+  const bool is_plain = is_row_major(from);
+  const Dims counted = row_major_strides(from.dims);
+  auto place = [&](int64_t i) {
+    int64_t at = 0;
+    for (size_t axis = 0; axis < from.dims.size(); ++axis)
+      at += i / counted[axis] % from.dims[axis] * from.strides[axis];
+    return at;
+  };
+  const int32_t zero = from.quant.zero_point;
+  for (int64_t i = 0; i < from.count(); i += inner) {
+    const float scale =
+        from.channels != nullptr ? from.channels->scales[i / inner % n_channels] : from.quant.scale;
+    for (int64_t k = i; is_plain && k < i + inner; ++k)
+      out[k] = static_cast<float>(in[k] - zero) * scale;
+    for (int64_t k = i; !is_plain && k < i + inner; ++k)
+      out[k] = static_cast<float>(in[place(k)] - zero) * scale;
+  }
+}
+
+}  // namespace
+
 View Lowering::dequantized_constant(const View& constant) {
   std::shared_ptr<void> data = aligned_bytes(constant.count() * 4);
-  float* out = static_cast<float*>(data.get());
-  const unsigned char* in = static_cast<const unsigned char*>(constant_data(constant));
-  int64_t inner = 1;
-  int64_t n_channels = 1;
-  if (constant.channels != nullptr) {
-    n_channels = constant.dims[constant.channels->axis];
-    for (size_t i = constant.channels->axis + 1; i < constant.dims.size(); ++i) {
-      inner *= constant.dims[i];
-    }
-  }
-  Dims axis_strides = row_major_strides(constant.dims);
-  for (int64_t i = 0; i < constant.count(); ++i) {
-    int64_t at = 0;
-    for (size_t axis = 0; axis < constant.dims.size(); ++axis) {
-      at += i / axis_strides[axis] % constant.dims[axis] * constant.strides[axis];
-    }
-    int32_t stored = constant.type == ElementType::kS8 ? static_cast<signed char>(in[at]) : in[at];
-    if (constant.type == ElementType::kI32) {
-      std::memcpy(&stored, in + at * 4, 4);
-    }
-    float scale = constant.channels != nullptr ? constant.channels->scales[i / inner % n_channels]
-                                               : constant.quant.scale;
-    out[i] = static_cast<float>(stored - constant.quant.zero_point) * scale;
-  }
+  auto* out = static_cast<float*>(data.get());
+  const void* in = constant_data(constant);
+  if (constant.type == ElementType::kI32)
+    dequantize(constant, static_cast<const int32_t*>(in), out);
+  else if (constant.type == ElementType::kS8)
+    dequantize(constant, static_cast<const int8_t*>(in), out);
+  else
+    dequantize(constant, static_cast<const uint8_t*>(in), out);
   return make_constant(ElementType::kF32, constant.dims, data);
 }
 

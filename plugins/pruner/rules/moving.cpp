@@ -6,6 +6,7 @@
 #include "tenon/sdk/match.hpp"
 
 #include "../rules.hpp"
+#include "sizes.hpp"
 
 namespace tenon::pruner {
 namespace {
@@ -87,24 +88,6 @@ Refusal couple_gather(Node node, Couplings& couplings) {
   return std::nullopt;
 }
 
-// Which of the sizes that it gets a node hands on; nothing: all of them.
-std::optional<std::vector<int64_t>> taken_sizes(Node user, int64_t n_sizes) {
-  Stated stated(user);
-  if (stated.family() == TN_COUPLING_GATHER) return stated.ints("at");
-  if (stated.family() != TN_COUPLING_SLICE) return std::nullopt;
-  auto from = stated.ints("starts"), to = stated.ints("ends"), steps = stated.ints("steps");
-  bool plain = from && to && from->size() == 1 && (!stated.has("steps") || steps) &&
-               (!steps || steps->at(0) == 1);
-  if (!plain) return std::nullopt;
-  auto counted = [&](int64_t at) {
-    return std::clamp<int64_t>(at < 0 ? at + n_sizes : at, 0, n_sizes);
-  };
-  std::vector<int64_t> out;
-  for (int64_t one = counted(from->at(0)); one < counted(to->at(0)); ++one)
-    out.push_back(one);
-  return out;
-}
-
 // Sizes that nodes read are sizes that they count on, unless they only take others out.
 Refusal couple_shape(Node node, Couplings& couplings) {
   Value in = node.input(0);
@@ -115,7 +98,10 @@ Refusal couple_shape(Node node, Couplings& couplings) {
   std::vector<bool> read(static_cast<size_t>(rank), false);
   bool all = node.output().is_output();
   for (uint64_t i = 0; i < node.output().consumer_count(); ++i) {
-    auto at = taken_sizes(node.output().consumer(i), end - start);
+    uint64_t input = 0;
+    const Node user = node.output().consumer(i, &input);
+    if (serves_views(user, input)) continue;  // these lose what this loses
+    auto at = taken_sizes(user, end - start);
     if (!at) {
       all = true;
       continue;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sizes.hpp"
 
+#include <algorithm>
+
 #include "tenon/sdk/alike.hpp"
 #include "tenon/sdk/coupling.hpp"
+
+#include "../rules.hpp"
 
 namespace tenon::pruner {
 
@@ -87,6 +91,103 @@ Status Sizes::write(EditView edit, Node node) const {
   for (uint64_t i = 0; i < node.n_inputs(); ++i)
     if (node.input(i) == given) return edit.set_input(node, i, joined.output());
   return {};
+}
+
+std::optional<std::vector<int64_t>> taken_sizes(Node user, int64_t n_sizes) {
+  Stated stated(user);
+  if (stated.family() == TN_COUPLING_GATHER) return stated.ints("at");
+  if (stated.family() != TN_COUPLING_SLICE) return std::nullopt;
+  auto from = stated.ints("starts"), to = stated.ints("ends"), steps = stated.ints("steps");
+  bool plain = from && to && from->size() == 1 && (!stated.has("steps") || steps) &&
+               (!steps || steps->at(0) == 1);
+  if (!plain) return std::nullopt;
+  auto counted = [&](int64_t at) {
+    return std::clamp<int64_t>(at < 0 ? at + n_sizes : at, 0, n_sizes);
+  };
+  std::vector<int64_t> out;
+  for (int64_t one = counted(from->at(0)); one < counted(to->at(0)); ++one)
+    out.push_back(one);
+  return out;
+}
+
+namespace {
+
+using Sources = std::vector<std::optional<SizeOf>>;
+
+constexpr int kMostSteps = 8;  // between a Shape and the view
+
+// The axes whose sizes a Shape gives, in order.
+Sources axes_of(Node shape) {
+  const Stated stated(shape);
+  const auto rank = static_cast<int64_t>(shape.input(0).type().rank());
+  auto counted = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
+  Sources out;
+  for (int64_t axis = counted(stated.integer("start", 0));
+       axis < counted(stated.integer("end", rank)); ++axis)
+    out.push_back(SizeOf{shape.input(0), static_cast<size_t>(axis)});
+  return out;
+}
+
+std::optional<Sources> sources_of(Value sizes, int steps) {
+  if (auto numbers = constant_ints(sizes)) return Sources(numbers->size());
+  const Node made = sizes.producer();
+  if (!made || steps == 0) return std::nullopt;
+  const uint32_t family = Stated(made).family();
+  if (family == TN_COUPLING_SHAPE) return axes_of(made);
+  if (family == TN_COUPLING_CONCAT) {
+    Sources out;
+    for (Value part : made.inputs()) {
+      const auto some = sources_of(part, steps - 1);
+      if (!some) return std::nullopt;
+      out.insert(out.end(), some->begin(), some->end());
+    }
+    return out;
+  }
+  const bool moves = family == TN_COUPLING_GATHER || family == TN_COUPLING_SLICE;
+  if (!moves && family != TN_COUPLING_VIEW) return std::nullopt;
+  const auto all = sources_of(made.input(0), steps - 1);
+  if (!all || !moves) return all;
+  const auto count = static_cast<int64_t>(all->size());
+  const auto at = taken_sizes(made, count);
+  if (!at) return std::nullopt;
+  Sources out;
+  for (int64_t one : *at) {
+    const auto i = axis_in(one, all->size());
+    if (!i) return std::nullopt;
+    out.push_back((*all)[*i]);
+  }
+  return out;
+}
+
+bool serves_views(Node user, uint64_t input, int steps) {
+  const Stated stated(user);
+  const Value sizes = user.input(input);
+  const bool is_view = stated.family() == TN_COUPLING_VIEW;
+  if (is_view && input > 0)
+    return stated.input("sizes") == sizes && user.input(0) != sizes && sources_of_sizes(user);
+  const bool hands_on =
+      is_view || stated.family() == TN_COUPLING_CONCAT ||
+      (input == 0 && taken_sizes(user, static_cast<int64_t>(sizes.type().elements())));
+  const Value out = user.output();
+  if (!hands_on || out.is_output() || steps == 0) return false;
+  for (uint64_t i = 0; i < out.consumer_count(); ++i) {
+    uint64_t at = 0;
+    const Node next = out.consumer(i, &at);
+    if (!serves_views(next, at, steps - 1)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Sources> sources_of_sizes(Node view) {
+  const Value given = Stated(view).input("sizes");
+  auto out = given ? sources_of(given, kMostSteps) : std::nullopt;
+  return out && out->size() == view.output().type().rank() ? out : std::nullopt;
+}
+
+bool serves_views(Node user, uint64_t input) {
+  return serves_views(user, input, kMostSteps);
 }
 
 }  // namespace tenon::pruner

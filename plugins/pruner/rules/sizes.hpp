@@ -36,4 +36,18 @@ class Sizes {
   Node joiner_;  // a Concat
 };
 
+// The axis of a value whose size a Shape reads.
+struct SizeOf {
+  Value value;
+  size_t axis = 0;
+};
+// Where each size that a view is given comes from: an axis, or nothing for a number. Nothing at all
+// where one is computed in another way.
+std::optional<std::vector<std::optional<SizeOf>>> sources_of_sizes(Node view);
+// Which of the sizes that it gets a node hands on; nothing: all of them.
+std::optional<std::vector<int64_t>> taken_sizes(Node user, int64_t n_sizes);
+// Whether the sizes that this node reads from a Shape become those of views alone, of which all
+// sources are known.
+bool serves_views(Node user, uint64_t input);
+
 }  // namespace tenon::pruner

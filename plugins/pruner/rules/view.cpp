@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "../rules.hpp"
+#include "sizes.hpp"
 
 namespace tenon::pruner {
 namespace {
@@ -107,6 +108,18 @@ bool is_copied(const Type& in, const Type& out, size_t axis) {
          !out.symbols[axis].empty() && in.symbols[axis] == out.symbols[axis];
 }
 
+// More than one size is stated neither by -1 nor by copying: sizes stay computed.
+bool keeps_computed(const Type& in, const Type& out) {
+  size_t open = 0;
+  for (size_t axis = 0; axis < out.rank(); ++axis)
+    open += out.dims[axis] < 0 && !is_copied(in, out, axis);
+  return open > 1;
+}
+
+bool has_size(const SizeOf& from, int64_t size) {
+  return size >= 0 || from.value.type().dims[from.axis] >= 0;
+}
+
 bool is_touched(Value value, const Kept& kept) {
   for (size_t axis = 0; axis < value.type().rank(); ++axis)
     if (kept(value, axis)) return true;
@@ -122,12 +135,21 @@ Refusal couple_view(Node node, Couplings& couplings) {
   for (const Segment& segment : matching.segments())
     couple_segment(node, number++, segment, couplings);
   couple_segment(node, number, matching.rest(), couplings);
-  // A size that is not known must be one that the node can be given again: by -1 or by copying.
-  if (!Stated(node).has("sizes") || out.is_static()) return std::nullopt;
-  size_t open = 0;
+  if (!Stated(node).has("sizes")) return std::nullopt;
+  const auto sources = sources_of_sizes(node);
+  for (size_t axis = 0; sources && axis < out.rank(); ++axis)  // both lose the same
+    if (const auto& from = (*sources)[axis]; from && has_size(*from, out.dims[axis]))
+      couplings.join(couplings.slot(from->value, from->axis), couplings.slot(node.output(), axis),
+                     node);
+  if (!keeps_computed(in, out)) return std::nullopt;
+  const std::optional<Sizes> sizes = Sizes::of(node);
+  if (!sizes || sizes->count() != out.rank())
+    return "more than one size of its result is not known";
   for (size_t axis = 0; axis < out.rank(); ++axis)
-    open += out.dims[axis] < 0 && !is_copied(in, out, axis);
-  return open <= 1 ? std::nullopt : Refusal("more than one size of its result is not known");
+    if (!(*sizes)[axis] && !sources)
+      couplings.protect(couplings.slot(node.output(), axis),
+                        cat(node_text(node), " computes its size"));
+  return std::nullopt;
 }
 
 namespace {
@@ -143,6 +165,12 @@ Status rewrite_view(EditView edit, Node node, const Kept& kept) {
   }
   if (!stated.has("sizes") || !is_touched(node.output(), kept)) return {};
   Type in = node.input(0).type(), out = node.output().type();
+  if (keeps_computed(in, out)) {
+    std::optional<Sizes> sizes = Sizes::of(node);
+    for (size_t axis = 0; axis < out.rank(); ++axis)
+      if (kept(node.output(), axis)) sizes->set(axis, size_after(node.output(), axis, kept));
+    return sizes->write(edit, node);
+  }
   std::vector<int64_t> shape;
   for (size_t axis = 0; axis < out.rank(); ++axis) {
     if (out.dims[axis] >= 0) {

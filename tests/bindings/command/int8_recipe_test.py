@@ -309,8 +309,8 @@ def test_each_observer_that_is_tried_has_options_of_its_own(
     assert len(tried) == 5 and tried[better] > tried["minmax"] + 5
 
 
-def attention(folder: Path, is_one_node: bool = False) -> Path:
-    """One head over 6 steps, as its products or as ONNX's Attention."""
+def attention(folder: Path, is_one_node: bool = False, between: str = "Softmax") -> Path:
+    """One head over 6 steps, as its products with a node in between, or as ONNX's Attention."""
     seeded = np.random.default_rng(3)
     steps, wide = 6, 16
     weights = {name: seeded.standard_normal((wide, wide)) / 4 for name in ("wq", "wk", "wv", "wo")}
@@ -320,7 +320,7 @@ def attention(folder: Path, is_one_node: bool = False) -> Path:
         helper.make_node("MatMul", ["x", "wv"], ["v"], "value"),
         helper.make_node("Transpose", ["k"], ["kt"], perm=[0, 2, 1]),
         helper.make_node("MatMul", ["q", "kt"], ["s"], "scores"),
-        helper.make_node("Softmax", ["s"], ["p"], axis=-1),
+        helper.make_node(between, ["s"], ["p"]),
         helper.make_node("MatMul", ["p", "v"], ["c"], "context"),
         helper.make_node("MatMul", ["c", "wo"], ["y"], "out"),
     ]
@@ -359,3 +359,15 @@ def test_products_of_activations_are_stored_where_that_leaves_as_much(
     assert not any("products" in row["choice"] for row in off["chosen_by"])
     # That of x and c, and of what the products read.
     assert (stored.count("QuantizeLinear") > 2) == is_level
+
+
+def test_scores_are_not_tried_where_no_softmax_reads_a_product(tmp_path: Path) -> None:
+    samples = attention(tmp_path, between="Relu")
+    asked = ("--data", samples, "--json", "--set", "methods=none", "--set", "weak=0")
+
+    done = optimize(tmp_path, *asked)
+
+    result = report(done)
+    assert "products has no effect" not in done.stderr
+    tried = [row["choice"] for row in result["chosen_by"] if "products" in row["choice"]]
+    assert tried == ["products: all"] and result.get("products") != "scores"

@@ -308,6 +308,7 @@ def test_a_smaller_model_is_measured_and_refused(tmp_path: Path, recipe, setting
         ("int8", ["observer_options={bins=3}"], "option observer_options: expected an object"),
         ("int8", ["requantize=maybe"], "option requantize: expected true or false, got 'maybe'"),
         ("int8", ["gain=2", "methods=none"], "option gain: expected a run of quantizer.smooth"),
+        ("int8", ["gain=2", 'methods=["none"]'], "option gain: expected a run of quantizer.smooth"),
         ("int8", ["metric=mse"], "option metric: it is what --max-drop measures"),
         ("prune", ["bench=maybe"], "option bench: expected true or false, got 'maybe'"),
         ("decompose", ["methods=cp"], "option methods: expected some of svd, tucker2, or none"),

@@ -64,7 +64,13 @@ def test_products_are_counted_by_their_rows(tmp_path: Path, name: str) -> None:
         [*nodes, *more], [info("x", ["N", STEPS, WIDE])], [info("z", [None] * rank)], constants
     )
     report = counted(ran(tmp_path, model), tmp_path)
-    row = {"node": "it", "op": nodes[0].op_type, "macs": macs, "of_activations": False}
+    row = {
+        "node": "it",
+        "op": nodes[0].op_type,
+        "macs": macs,
+        "of_activations": False,
+        "scores": False,
+    }
     assert report["float"] == [row]
     assert report["macs"] == macs and report["int8_macs"] == report["share"] == 0
     assert counted(ran(tmp_path, model), tmp_path, batch=1)["macs"] == macs
@@ -106,19 +112,22 @@ def test_the_share_is_of_products_whose_operands_are_stored(tmp_path: Path) -> N
 
 
 def test_products_of_activations_are_said(tmp_path: Path) -> None:
-    """Those that option `products` of quantizer.static would store."""
+    """Those that option `products` of quantizer.static would store, and which a Softmax reads."""
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["p"], "layer"),
         helper.make_node("Transpose", ["p"], ["t"], perm=[0, 2, 1]),
-        helper.make_node("MatMul", ["p", "t"], ["y"], "scores"),
+        helper.make_node("MatMul", ["p", "t"], ["s"], "scores"),
+        helper.make_node("Softmax", ["s"], ["shares"], axis=-1),
+        helper.make_node("MatMul", ["shares", "p"], ["c"], "context"),
+        helper.make_node("MatMul", ["c", "t"], ["y"], "plain"),
     ]
     shapes = [info("x", ["N", STEPS, WIDE])], [info("y", ["N", STEPS, STEPS])]
     model = ran(tmp_path, model_of(nodes, *shapes, [constant("w", random(WIDE, 16))]))
-    for products in ("none", "all"):
+    for products, left in (("none", ["scores", "context", "plain"]), ("all", [])):
         small = model.apply("quantizer.static", data=samples(tmp_path), products=products)
         floats = counted(small, tmp_path)["float"]
-        said = [(one["node"], one["of_activations"]) for one in floats]
-        assert said == ([("scores", True)] if products == "none" else [])
+        said = [(one["node"], one["of_activations"], one["scores"]) for one in floats]
+        assert said == [(name, True, name == "scores") for name in left]
 
 
 def test_operators_on_quantized_values_are_named(tmp_path: Path) -> None:

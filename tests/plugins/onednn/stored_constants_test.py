@@ -54,7 +54,8 @@ def graph_of(reader, rng):
     return shape, made, given, constants
 
 
-def results_of(nodes, given, constants, backend, folder):
+def run(nodes, given, constants, backend, folder):
+    """The result, and what the plan says of itself."""
     graph = helper.make_graph(
         nodes,
         "stored",
@@ -66,10 +67,20 @@ def results_of(nodes, given, constants, backend, folder):
     onnx.save(model, folder / "stored.onnx")
     plan = tenon.load(str(folder / "stored.onnx")).compile(backend=backend, threads=1)
     result = np.asarray(plan.run(given)[0])
+    return result, plan.describe()
+
+
+def results_of(nodes, given, constants, backend, folder):
+    result, about = run(nodes, given, constants, backend, folder)
     is_16_bit = any(value.dtype.itemsize == 2 for value in constants.values())
     if not is_16_bit:
-        assert not plan.describe()["fallback_nodes"]
+        assert not about["fallback_nodes"]
     return result
+
+
+def kernels_of(nodes, given, constants, folder):
+    about = run(nodes, given, constants, "onednn", folder)[1]
+    return [part["kernels"] for part in about["partitions"]]
 
 
 def forms_of(shape):
@@ -96,3 +107,37 @@ def test_stored_constants_mean_the_same_to_every_reader(reader, dtype, tmp_path)
             np.testing.assert_allclose(
                 got, want, rtol=1e-5, atol=1e-5, err_msg=f"{backend}, scales along {axis}"
             )
+
+
+@pytest.mark.parametrize(
+    ("node", "x", "shape", "share"),
+    [
+        (
+            helper.make_node("Conv", ["x", "d"], ["y"], pads=[1] * 4),
+            (1, 64, 32, 32),
+            (64, 64, 3, 3),
+            1,
+        ),
+        (helper.make_node("MatMul", ["x", "d"], ["y"]), (64, 512), (512, 512), 0.05),
+        (
+            helper.make_node("ConvTranspose", ["x", "d"], ["y"], pads=[1] * 4),
+            (1, 64, 32, 32),
+            (64, 64, 3, 3),
+            1,
+        ),
+    ],
+    ids=["Conv of 3x3", "MatMul of zeros", "ConvTranspose of 3x3"],
+)
+def test_stored_weights_of_floats_are_multiplied_as_floats_are(node, x, shape, share, tmp_path):
+    """Winograd and sparse kernels where this processor has them, as for float32 weights."""
+    rng = np.random.default_rng(1)
+    stored = rng.integers(-100, 100, shape).astype("int8") * (rng.random(shape) < share)
+    scale = np.float32(0.01)
+    given = {"x": rng.standard_normal(x).astype("f")}
+    constants = {"q": stored.astype("int8"), "s": scale}
+    reads = helper.make_node("DequantizeLinear", ["q", "s"], ["d"])
+
+    got = kernels_of([reads, node], given, constants, tmp_path)
+
+    want = kernels_of([node], given, {"d": stored.astype("f") * scale}, tmp_path)
+    assert got == want and got

@@ -95,6 +95,86 @@ TEST_F(Sequences, HeadsGoWhereEachHasItsOwnThirds) {
   EXPECT_EQ(channels("qkv.matmul"), 6);
 }
 
+// As GPT-2's layers with an open batch and length: rows of a matrix, which get their two sizes
+// back.
+TEST_F(Sequences, ChannelsGoThroughAViewWhoseOtherSizesAreComputed) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {-1, -1, 8});
+    Value sizes = node(edit, "Shape", {x}, "sizes");
+    auto viewed = [&](Value rows, int64_t width, const std::string& name) {
+      std::vector<Value> parts;
+      for (int64_t axis : {0, 1})
+        parts.push_back(
+            node(edit, "Gather", {sizes, ints(edit, {axis})}, cat(name, ".size", axis)));
+      parts.push_back(ints(edit, {width}));
+      Value shape = node(edit, "Concat", parts, name + ".shape", {{"axis", 0}});
+      return node(edit, "Reshape", {rows, shape}, name);
+    };
+    Value rows = reshape(edit, x, {-1, 8}, "rows");
+    Value wide = viewed(relu(edit, product(edit, rows, "up", 8, 24), "relu"), 24, "wide");
+    ASSERT_EQ(text_of(edit.output("y", product(edit, wide, "down", 24, 8))), "");
+  });
+
+  expect_pruned_equals_masked({2, 5, 8});
+
+  EXPECT_EQ(channels("up.matmul"), 24);
+}
+
+// As LeViT's normalizations of rows: what comes out is given the sizes of what went in.
+TEST_F(Sequences, ChannelsGoThroughAViewThatIsGivenTheSizesOfAnotherValue) {
+  build([&](EditView edit) {
+    Value up = product(edit, input(edit, "x", {-1, -1, 8}), "up", 8, 24);
+    Value rows = relu(edit, reshape(edit, up, {-1, 24}, "rows"), "relu");
+    Value wide = node(edit, "Reshape", {rows, node(edit, "Shape", {up}, "sizes")}, "wide");
+    ASSERT_EQ(text_of(edit.output("y", product(edit, wide, "down", 24, 8))), "");
+  });
+
+  expect_pruned_equals_masked({2, 5, 8});
+
+  EXPECT_EQ(channels("up.matmul"), 24);
+}
+
+// As exporters flatten images: batch and channels are read and handed on.
+TEST_F(Sequences, ChannelsGoThroughAViewThatIsGivenTheirNumber) {
+  build([&](EditView edit) {
+    Value x = input(edit, "x", {2, 3, 6, 6});
+    Value wide = relu(edit, conv(edit, x, "wide", {24, 3, 1, 1}), "wr");
+    Value sizes = node(edit, "Shape", {wide}, "sizes");
+    Value first =
+        node(edit, "Slice", {sizes, ints(edit, {0}), ints(edit, {2}), ints(edit, {0})}, "first");
+    Value shape = node(edit, "Concat", {first, ints(edit, {-1})}, "shape", {{"axis", 0}});
+    Value flat = node(edit, "Reshape", {wide, shape}, "flat");
+    Value rows = turn(edit, flat, {0, 2, 1}, "rows");
+    ASSERT_EQ(text_of(edit.output("y", product(edit, rows, "down", 24, 8))), "");
+  });
+
+  expect_pruned_equals_masked({2, 3, 6, 6});
+
+  EXPECT_EQ(channels("wide"), 24);
+}
+
+// A size that is computed with counts on what it was.
+TEST_F(Sequences, ChannelsStayWhoseNumberIsComputedWith) {
+  build([&](EditView edit) {
+    Value up = product(edit, input(edit, "x", {-1, -1, 8}), "up", 8, 24);
+    Value sizes = node(edit, "Shape", {up}, "sizes");
+    auto read = [&](int64_t axis) {
+      return node(edit, "Gather", {sizes, ints(edit, {axis})}, cat("size", axis));
+    };
+    Value half = node(edit, "Div", {read(2), ints(edit, {2})}, "half");
+    Value shape =
+        node(edit, "Concat", {read(0), read(1), ints(edit, {2}), half}, "shape", {{"axis", 0}});
+    Value pairs = node(edit, "Reshape", {up, shape}, "pairs");
+    Value summed = node(edit, "ReduceSum", {pairs, ints(edit, {2})}, "summed", {{"keepdims", 0}});
+    ASSERT_EQ(text_of(edit.output("y", product(edit, summed, "down", 12, 8))), "");
+  });
+
+  ASSERT_EQ(apply("pruner.explain", json::object()), "");
+
+  EXPECT_TRUE(report_["groups"].empty());
+  EXPECT_THAT(barrier("up.matmul"), testing::HasSubstr("sizes (Shape) reads its size"));
+}
+
 TEST_F(Sequences, ChannelsThatAreShuffledGoWithTheirCounterparts) {
   build([&](EditView edit) {
     Value x = input(edit, "x", {2, 3, 6, 6});

@@ -183,7 +183,8 @@ end
 
 -- An option that names some of these: a list, one name, or none.
 local function listed(recipe, given, known)
-  local all = given == "none" and {} or joined(given)
+  local all = joined(given)
+  if #all == 1 and all[1] == "none" then return {} end
   for _, one in ipairs(all) do
     local is_known = false
     for _, name in ipairs(known) do is_known = is_known or name == one end
