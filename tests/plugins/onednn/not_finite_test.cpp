@@ -61,7 +61,7 @@ TEST_F(NotFinite, AndLargeNumbersBecomeTheIntegersThatTheyAreOnTheReference) {
   const std::string numbers = constant({kNaN, kInfinity, kLeast, "5ed0324f", "5ed032cf", "23c70a5f",
                                         "ec78ad60", "00009643", "000080bf"});
   for (const char* real : {"f16", "f32", "f64"})
-    for (const char* whole : {"i4", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64"})
+    for (const char* whole : {"u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64"})
       expect_same(cat("graph {\n  input %x: f32[9]\n  constant %u: f32[9] = ", numbers,
                       "\n  %s: f32[9] = Add(%x, %u) @sum\n  %r: ", real,
                       "[9] = Cast(%s) {to = dtype ", real, "} @real\n  %y: ", whole,
