@@ -58,18 +58,24 @@ Status refuse_scope(const std::string& scope, const std::vector<Node>& nodes) {
       cat("scope: expected the scope of a node, got '", scope, "'", did_you_mean(scope, scopes)));
 }
 
-Status refuse_operator(const std::string& name, const std::vector<Node>& nodes) {
+// Operators that stand for others may be absent; a name that no operator has is misspelt.
+Status refuse_operator(tn_ctx* ctx, const std::string& name, const std::vector<Node>& nodes) {
   bool is_there = false;
   std::vector<std::string_view> names;
-  for (Node node : nodes) {
-    names.push_back(node.type());
-    if (node.type() != name) continue;
-    if (node.row() && node.row()->decompose) return {};
-    is_there = true;
+  auto expands = [&](std::string_view type, const tn_op* row) {
+    names.push_back(type);
+    is_there = is_there || type == name;
+    return type == name && row && row->decompose;
+  };
+  for (Node node : nodes)
+    if (expands(node.type(), node.row())) return {};
+  for (uint64_t i = 0, n = services.op->count(ctx); i < n; ++i) {
+    const tn_op* row = services.op->at(ctx, i);
+    if (expands(view(row->type), row)) return {};
   }
   if (is_there) return invalid(cat("option operators: ", name, " stands for no others"));
   return invalid(
-      cat("option operators: no node is of operator '", name, "'", did_you_mean(name, names)));
+      cat("option operators: there is no operator '", name, "'", did_you_mean(name, names)));
 }
 
 }  // namespace
@@ -97,7 +103,7 @@ Status Settings::check(tn_graph* graph) const {
   collect_nodes(graph, &nodes);
   TN_CHECK(refuse_scope(scope, nodes));
   for (const std::string& name : operators)
-    TN_CHECK(refuse_operator(name, nodes));
+    TN_CHECK(refuse_operator(ctx, name, nodes));
   return {};
 }
 

@@ -25,8 +25,8 @@ struct Settings {
 
   static Settings from(tn_ctx* ctx, const Options& options);
   bool covers(Node node) const;
-  // Refuses a scope or an operator that no node has, in bodies neither: nothing would be done, in
-  // silence.
+  // Refuses a scope that no node has, in bodies neither, and an operator that there is not or that
+  // stands for no others: nothing would be done, in silence.
   Status check(tn_graph* graph) const;
 };
 

@@ -290,7 +290,7 @@ TEST_F(FusionTest, WhatAnotherDomainFusedIsExpandedWhereItIsNamed) {
   EXPECT_EQ(operators(apply(graph, "fusion.default")), operators(graph));
 }
 
-TEST_F(FusionTest, AnOperatorThatNoNodeHasOrThatStandsForNoOthersIsNotExpandedInSilence) {
+TEST_F(FusionTest, AnOperatorThatThereIsNotOrThatStandsForNoOthersIsNotExpandedInSilence) {
   OwnedGraph graph = parse(R"(graph {
   input %x: f32[2]
   %y: f32[2] = HardSwish(%x) @y
@@ -303,8 +303,10 @@ TEST_F(FusionTest, AnOperatorThatNoNodeHasOrThatStandsForNoOthersIsNotExpandedIn
   };
 
   EXPECT_THAT(refusal("HardSwich"),
-              HasSubstr("no node is of operator 'HardSwich' (did you mean 'HardSwish'?)"));
+              HasSubstr("there is no operator 'HardSwich' (did you mean 'HardSwish'?)"));
   EXPECT_THAT(refusal("Exp"), HasSubstr("option operators: Exp stands for no others"));
+  OwnedGraph same = apply(graph, "fusion.expand", {{"operators", "Attention"}});
+  EXPECT_EQ(operators(same), operators(graph));
 }
 
 // quantizer.dequantize expands these, where floats are asked for.
