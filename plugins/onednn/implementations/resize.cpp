@@ -80,7 +80,7 @@ struct ResizeSite {
 };
 
 // Whether rows are repeated for readers that take them as they lie. A Conv wants channels-last, and
-// the source is the smaller one to be turned.
+// the source is smaller than the result.
 bool repeats_rows(const ResizeSite& site) {
   const Graph& graph = site.lowering.graph();
   const Node& node = graph.nodes[site.index];
