@@ -2,6 +2,9 @@
 // Resize by oneDNN where ONNX's rule is oneDNN's: linear between half-pixel centres, and nearest by
 // whole factors upwards, where all of ONNX's nearest modes agree. The rest is resample's.
 
+#include <algorithm>
+#include <vector>
+
 #include "choice.hpp"
 #include "handlers.hpp"
 #include "lists.hpp"
@@ -83,6 +86,20 @@ struct ResizeSite {
   int index;
 };
 
+// Whether rows are repeated for readers that take them as they lie. A Conv wants channels-last, and
+// the source is smaller than the result.
+bool repeats_rows(const ResizeSite& site) {
+  const Graph& graph = site.lowering.graph();
+  const Node& node = graph.nodes[site.index];
+  const View& src = site.lowering.view(node.inputs[0]);
+  const bool are_rows =
+      src.type == ElementType::kF32 && is_row_major(src) && !is_channels_last(src);
+  const std::vector<int>& users = graph.value(node.outputs[0]).users;
+  const bool is_convolved = std::any_of(users.begin(), users.end(),
+                                        [&](int user) { return graph.node(user).op == "Conv"; });
+  return are_rows && node.text("mode", "nearest") == "nearest" && !is_convolved;
+}
+
 Offer offer_onednn(const ResizeSite& site) {
   const Graph& graph = site.lowering.graph();
   const Node& node = graph.nodes[site.index];
@@ -91,9 +108,7 @@ Offer offer_onednn(const ResizeSite& site) {
   if (graph.values[node.inputs[0]].type != ElementType::kF32 && !takes_integers)
     return refused("neither f32 nor bytes whose channels lie side by side");
   if (!is_fast(graph, node)) return refused("coordinates or rounding that oneDNN does not have");
-  const View& src = site.lowering.view(node.inputs[0]);
-  if (node.text("mode", "nearest") == "nearest" && is_row_major(src) && !is_channels_last(src))
-    return refused("rows that are copied as they lie");
+  if (repeats_rows(site)) return refused("rows of floats that are copied as they lie");
   return accepted([&site] { build(site.lowering, site.index); });
 }
 

@@ -17,9 +17,9 @@ struct TopK {
   ElementType k_type = ElementType::kI64;
 };
 
-// Of so many parts of a row, one is taken without a look at the order of the others; fewer parts are
-// enough where k is small. Rows of 16 to 8,400 random numbers: a fifth slower than the other way at
-// most.
+// Of so many parts of a row, one is taken without a look at the order of the others; fewer parts
+// are enough where k is small. Rows of 16 to 8,400 random numbers: a fifth slower than the other
+// way at most.
 constexpr int64_t kSmallPart = 16, kSmallPartOfFew = 8;
 constexpr int64_t kFew = 8;
 
