@@ -47,6 +47,7 @@ std::string refuse_sum_to(const Graph& graph, const Node& node);  // lowered as 
 TENON_ONEDNN_HANDLER(arg_reduce)
 TENON_ONEDNN_HANDLER(hardmax)
 TENON_ONEDNN_HANDLER(cumulate)
+TENON_ONEDNN_HANDLER(cumulative_product_grad)
 TENON_ONEDNN_HANDLER(top_k)
 TENON_ONEDNN_HANDLER(reverse_sequence)
 TENON_ONEDNN_HANDLER(grid_sample)
