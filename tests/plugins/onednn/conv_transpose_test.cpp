@@ -90,5 +90,20 @@ TEST_F(ConvTranspose, LeavesWhatFollowsToItsOwnPassWhereOneDnnHasPlainLoopsForIt
   EXPECT_TRUE(!is_gradient || has_pass) << got.plan;
 }
 
+// A bias is what follows too. The channels fill no register.
+TEST_F(ConvTranspose, AddsABiasInItsOwnPassWhereOneDnnHasPlainLoopsForIt) {
+  std::string numbers;
+  for (int i = 0; i < 21; ++i)
+    numbers += (i == 0 ? "" : ", ") + std::to_string(i - 10);
+  for (const std::string& bias :
+       {std::string("input %b: f32[21]"), "constant %b: f32[21] = [" + numbers + "]"})
+    expect_same("graph {\n  " + bias + R"(
+  input %x: f32[2, 21, 9, 9]
+  input %w: f32[21, 1, 3, 3]
+  %y: f32[2, 21, 19, 19] = ConvTranspose(%x, %w, %b) {group = 21, strides = ints [2, 2]} @y
+  output y = %y
+})");
+}
+
 }  // namespace
 }  // namespace tenon::test
