@@ -117,7 +117,7 @@ class Deconvolution {
     if (std::string why = why_no_kernel(pd_, !operands_.int8); !why.empty()) return why;
     if (!is_plain_behind()) return {};
     if (!epilogue_.nodes.empty()) return "oneDNN has only its plain loops for what follows";
-    adds_bias_ = has_bias && fused_.dst.type == ElementType::kF32 && !operands_.int8;
+    adds_bias_ = has_bias && !operands_.int8;
     if (adds_bias_) pd_ = make(Desc());
     return {};
   }
