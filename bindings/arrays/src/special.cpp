@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Special functions as expressions, computed in float64 and rounded to the type of the argument.
-// Their slopes are those of the expressions. What a condition does not choose is computed of a
-// harmless number, so that it adds no NaN to a slope.
+// Their slopes are those of the expressions, but for erfc and erfinv. What a condition does not
+// choose is computed of a harmless number, so that it adds no NaN to a slope.
 #include <cmath>
 #include <numbers>
 
