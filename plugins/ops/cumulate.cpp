@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CumSum and CumProd.
+// CumSum, CumProd, and tenon:CumProdGrad.
 #include "tenon/wrapping.hpp"
 
 #include "batching_rules.hpp"
@@ -70,33 +70,80 @@ Status sum_vjp(Gradients& g) {
   g.set(0, cumulated_back(g, g.cotangent()));
   return {};
 }
-// No division, so that zeros do no harm: an element's gradient is the product before it times a
-// sum that is carried from the end, c' = (dy +) x c, in a Scan.
 Status product_vjp(Gradients& g) {
-  std::optional<std::vector<int64_t>> stated = known_ints(g.in(1));
-  Type x = g.ranked(g.in(0), "CumProd");
-  if (!stated || stated->size() != 1)
-    return unsupported("axis: expected a constant for a gradient");
-  TN_TRY(axis, axis_in(stated->at(0), x.rank()));
-  bool exclusive = g.of().attr_int("exclusive") != 0, reverse = g.of().attr_int("reverse") != 0;
-  Type slice = x;
+  std::optional<std::vector<int64_t>> axis = known_ints(g.in(1));
+  if (!axis || axis->size() != 1) return unsupported("axis: expected a constant for a gradient");
+  Node made = g.node({.type = "CumProdGrad",
+                      .inputs = {g.cotangent(), g.in(0)},
+                      .attrs = {{"axis", axis->at(0)},
+                                {"exclusive", g.of().attr_int("exclusive")},
+                                {"reverse", g.of().attr_int("reverse")}},
+                      .domain = "tenon"});
+  if (made) g.set(0, made.output());
+  return {};
+}
+
+// tenon:CumProdGrad(dy, x). No division, so that zeros do no harm: an element's gradient is the
+// product before it times a sum that is carried from the end, c' = (dy +) x c.
+Status product_grad_shape(EditView edit, Node node) {
+  return set_output(edit, node, 0, node.input(1).type());
+}
+
+Status product_grad_ref(const Call& call) {
+  if (to_vector(call.shape(0)) != to_vector(call.shape(1)))
+    return invalid("dy: expected the shape of x");
+  TN_TRY(axis, axis_in(call.node().attr_int("axis"), call.shape(1).size()));
+  AxisSplit split(call.shape(1), axis);
+  bool exclusive = call.node().attr_int("exclusive") != 0;
+  bool reverse = call.node().attr_int("reverse") != 0;
+  TN_TRY(out, call.out(0, call.dtype(1), call.shape(1)));
+  return dispatch<kFloats>(call.dtype(1), [&]<class T>() -> Status {
+    std::vector<double> before(static_cast<size_t>(split.size));
+    for (int64_t i = 0; i < split.outer * split.inner; ++i) {
+      int64_t first = i / split.inner * split.size * split.inner + i % split.inner;
+      auto at = [&](int64_t k) { return first + (reverse ? split.size - 1 - k : k) * split.inner; };
+      double product = 1, sum = 0;
+      for (int64_t k = 0; k < split.size; ++k) {
+        before[static_cast<size_t>(k)] = product;
+        product *= static_cast<double>(call.data<T>(1)[at(k)]);
+      }
+      for (int64_t k = split.size; k-- > 0;) {
+        auto dy = static_cast<double>(call.data<T>(0)[at(k)]);
+        auto x = static_cast<double>(call.data<T>(1)[at(k)]);
+        double given = exclusive ? sum : dy + sum;
+        data_of<T>(out)[at(k)] = static_cast<T>(before[static_cast<size_t>(k)] * given);
+        sum = exclusive ? dy + x * sum : x * given;
+      }
+    }
+    return {};
+  });
+}
+
+// The sum in a Scan.
+Result<std::vector<Value>> product_grad_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Value dy = node.input(0), x = node.input(1);
+  Type slice = b.ranked(x, "CumProdGrad");
+  TN_TRY(axis, axis_in(node.attr_int("axis"), slice.rank()));
+  int64_t exclusive = node.attr_int("exclusive"), reverse = node.attr_int("reverse");
   slice.dims.erase(slice.dims.begin() + axis);
   if (!slice.symbols.empty()) slice.symbols.erase(slice.symbols.begin() + axis);
-  TN_TRY(body, make_body(g.edit(), [&](const Edit& inner) -> Status {
-           Builder b(inner);
-           Value sum = b.take(inner.input("sum", slice)), dy = b.take(inner.input("dy", slice));
-           Value here = b.take(inner.input("x", slice)), with = b.add(dy, b.mul(here, sum));
-           if (!exclusive) with = b.mul(here, b.add(dy, sum));
-           Value given = exclusive ? b.op("Identity", {sum}) : b.add(dy, sum);
-           TN_CHECK(b.status());
+  TN_TRY(body, make_body(edit, [&](const Edit& inner) -> Status {
+           Builder c(inner);
+           Value sum = c.take(inner.input("sum", slice)), d = c.take(inner.input("dy", slice));
+           Value here = c.take(inner.input("x", slice)), with = c.add(d, c.mul(here, sum));
+           if (exclusive == 0) with = c.mul(here, c.add(d, sum));
+           Value given = exclusive != 0 ? c.op("Identity", {sum}) : c.add(d, sum);
+           TN_CHECK(c.status());
            TN_CHECK(inner.output("next", with));
            return inner.output("given", given);
          }));
-  Value zeros = g.mul(g.op("ReduceSum", {g.zeros_like(g.in(0)), g.ints({axis})}, {{"keepdims", 0}}),
-                      g.number(0, x.dtype));
-  const std::vector<int64_t> axes{axis, axis}, ways(2, !reverse), out_axis{axis}, out_way{!reverse};
-  Node scan = g.node({.type = "Scan",
-                      .inputs = {zeros, g.cotangent(), g.in(0)},
+  Value zeros = b.mul(b.op("ReduceSum", {b.zeros_like(x), b.ints({axis})}, {{"keepdims", 0}}),
+                      b.number(0, x.dtype()));
+  const int64_t back = reverse == 0;
+  const std::vector<int64_t> axes{axis, axis}, ways(2, back), out_axis{axis}, out_way{back};
+  Node scan = b.node({.type = "Scan",
+                      .inputs = {zeros, dy, x},
                       .attrs = {{"body", any_graph(body.get())},
                                 {"num_scan_inputs", 2},
                                 {"scan_input_axes", axes},
@@ -104,9 +151,25 @@ Status product_vjp(Gradients& g) {
                                 {"scan_output_axes", out_axis},
                                 {"scan_output_directions", out_way}},
                       .n_outputs = 2});
-  Value before = g.op("CumProd", {g.in(0), g.in(1)}, {{"exclusive", 1}, {"reverse", int(reverse)}});
-  if (scan) g.set(0, g.mul(before, scan.output(1)));
-  return {};
+  Value before = b.op("CumProd", {x, b.number(static_cast<double>(axis), TN_I64)},
+                      {{"exclusive", 1}, {"reverse", reverse}});
+  Value y = scan ? b.mul(before, scan.output(1)) : Value{};
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
+}
+
+Result<Node> product_grad_sample(EditView edit, uint64_t seed) {
+  Sampler random(edit, seed);
+  std::vector<int64_t> dims = random.shape(1, 3);
+  auto rank = static_cast<int64_t>(dims.size());
+  TN_TRY(dy, random.input(TN_F32, dims));
+  TN_TRY(x, random.input(TN_F32, dims));
+  return edit.add({.type = "CumProdGrad",
+                   .inputs = {dy, x},
+                   .attrs = {{"axis", random.integer(-rank, rank - 1)},
+                             {"exclusive", random.integer(0, 1)},
+                             {"reverse", random.integer(0, 1)}},
+                   .domain = "tenon"});
 }
 
 Status cumulate_batch(Batching& b) {
@@ -140,12 +203,25 @@ constexpr tn_op kProduct = op_row({.type = "CumProd",
                                    .sample = sample<product_sample>,
                                    .vjp = vjp<product_vjp>,
                                    .vjp_inputs = 3,
-                                   .vjp_outputs = 1,
+                                   .vjp_outputs = 0,
                                    .batch = batch<cumulate_batch>,
                                    .cast = "cuda=fp32"});
+constexpr tn_op kProductGrad =
+    op_row({.type = "CumProdGrad",
+            .domain = "tenon",
+            .axes = "p.. d~ r.., p.. d~ r.. -> p.. d r.. ; p = axis",
+            .attributes = R"([{"name": "axis", "type": "int", "default": -1},
+                              {"name": "exclusive", "type": "int", "default": 0},
+                              {"name": "reverse", "type": "int", "default": 0}])",
+            .shape = shape<product_grad_shape, "dy: T[d..], x: T[d..] ; T = float">,
+            .decompose = decompose<product_grad_decompose>,
+            .cost = cost<move_cost>,
+            .ref = ref<product_grad_ref>,
+            .sample = sample<product_grad_sample>,
+            .cast = "cuda=fp32"});
 
 }  // namespace
 
-TENON_OPS(cumulate, &kSum, &kProduct)
+TENON_OPS(cumulate, &kSum, &kProduct, &kProductGrad)
 
 }  // namespace tenon::ops

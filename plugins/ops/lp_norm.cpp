@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LpNormalization, MeanVarianceNormalization, and Det.
+// LpNormalization and MeanVarianceNormalization.
 #include <algorithm>
 #include <cmath>
 
@@ -130,96 +130,8 @@ Result<Node> mvn_sample(EditView edit, uint64_t seed) {
   return edit.add({.type = "MeanVarianceNormalization", .inputs = {x}, .attrs = attrs});
 }
 
-Status det_shape(EditView edit, Node node) {
-  Type x = node.input(0).type();
-  if (!x.ranked || x.rank() < 2) return set_output(edit, node, 0, unranked(x.dtype));
-  Dims out = dims_of(x);
-  out.resize(out.size() - 2);
-  return set_output(edit, node, 0, x.dtype, out);
-}
-
-// Elimination with the largest pivot of each column.
-double determinant(std::vector<double> m, size_t n) {
-  double product = 1;
-  for (size_t column = 0; column < n; ++column) {
-    size_t pivot = column;
-    for (size_t row = column + 1; row < n; ++row)
-      if (std::fabs(m[row * n + column]) > std::fabs(m[pivot * n + column])) pivot = row;
-    if (m[pivot * n + column] == 0) return 0;
-    for (size_t k = 0; pivot != column && k < n; ++k)
-      std::swap(m[pivot * n + k], m[column * n + k]);
-    product *= m[column * n + column] * (pivot == column ? 1 : -1);
-    for (size_t row = column + 1; row < n; ++row) {
-      double factor = m[row * n + column] / m[column * n + column];
-      for (size_t k = column; k < n; ++k)
-        m[row * n + k] -= factor * m[column * n + k];
-    }
-  }
-  return product;
-}
-
-Status det_ref(const Call& call) {
-  std::span<const int64_t> shape = call.shape(0);
-  if (shape.size() < 2 || shape.back() != shape[shape.size() - 2])
-    return invalid("x: expected square matrices");
-  auto n = static_cast<size_t>(shape.back());
-  TN_TRY(out, call.out(0, call.dtype(0), shape.subspan(0, shape.size() - 2)));
-  return dispatch<kFloats>(call.dtype(0), [&, &y = out]<class T>() -> Status {
-    for (int64_t i = 0; i < element_count(y); ++i) {
-      std::vector<double> m(n * n);
-      for (size_t k = 0; k < m.size(); ++k)
-        m[k] = static_cast<double>(call.data<T>(0)[static_cast<size_t>(i) * m.size() + k]);
-      data_of<T>(y)[i] = static_cast<T>(determinant(std::move(m), n));
-    }
-    return {};
-  });
-}
-
-Result<Node> det_sample(EditView edit, uint64_t seed) {
-  Sampler random(edit, seed);
-  int64_t n = random.integer(1, 4);
-  TN_TRY(x, random.input(TN_F32, {random.integer(1, 3), n, n}));
-  return edit.add({.type = "Det", .inputs = {x}});
-}
-
-// By the determinants of what is left without one row and one column (Laplace): right where the
-// matrix is singular too.
-Status det_vjp(Gradients& g) {
-  Type x = g.ranked(g.in(0), "Det");
-  int64_t n = x.rank() < 2 ? -1 : x.dims.back();
-  if (n < 0) return unsupported("Det: the size of the matrices must be known for a gradient");
-  Value dy = g.op("Unsqueeze", {g.cotangent(), g.ints({-2, -1})});
-  if (n < 2) {
-    g.set(0, g.expand_like(dy, g.in(0)));
-    return {};
-  }
-  std::vector<int64_t> others, perm;
-  std::vector<double> signs;
-  for (int64_t i = 0; i < n; ++i) {
-    for (int64_t k = 0; k < n; ++k) {
-      if (k != i) others.push_back(k);
-      signs.push_back((i + k) % 2 ? -1 : 1);
-    }
-  }
-  auto rank = static_cast<int64_t>(x.rank());
-  Value at = g.take(g.edit().constant<int64_t>(TN_I64, {n, n - 1}, others));
-  Value rows = g.op("Gather", {g.in(0), at}, {{"axis", rank - 2}});
-  Value minors = g.op("Gather", {rows, at}, {{"axis", rank}});  // [.., n, n-1, n, n-1]
-  for (int64_t i = 0; i < rank + 2; ++i)
-    perm.push_back(i == rank - 1 ? rank : i == rank ? rank - 1 : i);
-  Value cofactors =
-      g.mul(g.op("Det", {g.transpose(minors, perm)}), constant_of(g, x.dtype, {n, n}, signs));
-  g.set(0, g.mul(dy, cofactors));
-  return {};
-}
-
 OpCost norm_cost(Node node) {
   return {4 * output_elements(node), node_bytes(node)};
-}
-OpCost det_cost(Node node) {
-  Type x = node.input(0).type();
-  double n = x.is_static() && x.rank() >= 2 ? static_cast<double>(x.dims.back()) : 0;
-  return {output_elements(node) * n * n * n * 2 / 3, node_bytes(node)};
 }
 
 constexpr tn_op kLp = op_row({.type = "LpNormalization",
@@ -241,20 +153,8 @@ constexpr tn_op kMvn = op_row({.type = "MeanVarianceNormalization",
                                .cost = cost<norm_cost>,
                                .ref = ref<mvn_ref>,
                                .sample = sample<mvn_sample>});
-constexpr tn_op kDet = op_row({.type = "Det",
-                               .since = 22,
-                               .axes = "B* m m -> B*",
-                               .shape = shape<det_shape, "x: float[b.. m m]">,
-                               .cost = cost<det_cost>,
-                               .ref = ref<det_ref>,
-                               .sample = sample<det_sample>,
-                               .vjp = vjp<det_vjp>,
-                               .vjp_inputs = 1,
-                               .vjp_outputs = 0,
-                               .cast = "cpu=fp32 cuda=fp32"});
-
 }  // namespace
 
-TENON_OPS(lp_norm, &kLp, &kMvn, &kDet)
+TENON_OPS(lp_norm, &kLp, &kMvn)
 
 }  // namespace tenon::ops

@@ -153,7 +153,19 @@ Result<Node> slice_sample(EditView edit, uint64_t seed) {
   return edit.add({.type = "Slice", .inputs = inputs});
 }
 
-// The gradient goes back to where each element came from: padding, or a scatter where it steps.
+// [.., n, ..] with step - 1 zeros behind each element of the axis: [.., n * step, ..].
+Value apart(Gradients& g, Value dy, size_t axis, int64_t step) {
+  Type type = g.fixed(dy, "the gradient");
+  if (type.dims.size() <= axis) return {};
+  std::vector<int64_t> ends(2 * type.rank() + 2, 0);
+  ends[type.rank() + axis + 2] = step - 1;
+  Value column = g.op("Unsqueeze", {dy, g.ints({static_cast<int64_t>(axis) + 1})});
+  type.dims[axis] *= step;
+  return g.reshape(g.op("Pad", {column, g.ints(ends)}), type.dims);
+}
+
+// The gradient goes back to where each element came from: in rising order, apart by the step, and
+// padded.
 Status slice_vjp(Gradients& g) {
   Type x = g.ranked(g.in(0), "Slice");
   auto starts = known_ints(g.in(1)), ends = known_ints(g.in(2)), axes = known_ints(g.in(3));
@@ -167,15 +179,16 @@ Status slice_vjp(Gradients& g) {
     auto d = static_cast<size_t>(axis);
     if (x.dims[d] < 0) return unsupported("sliced sizes must be known; bind the shapes first");
     TN_TRY(range, range_of((*starts)[i], (*ends)[i], steps ? (*steps)[i] : 1, x.dims[d]));
-    if (range.step == 1) {
-      pads[d] = range.start;
-      pads[d + x.rank()] = x.dims[d] - range.start - range.count;
-      continue;
+    if (range.count == 0) range.start = 0;
+    if (range.count <= 1) range.step = 1;  // no second element lies behind the first
+    if (range.step < 0) {
+      dx = g.op("Slice",
+                {dx, g.ints({-1}), g.ints({-range.count - 1}), g.ints({axis}), g.ints({-1})});
+      range = {range.start + (range.count - 1) * range.step, range.count, -range.step};
     }
-    std::vector<int64_t> places;
-    for (int64_t k = 0; k < range.count; ++k)
-      places.push_back(range.start + k * range.step);
-    dx = scatter_along(g, dx, places, d, x.dims[d]);
+    if (range.step > 1) dx = apart(g, dx, d, range.step);
+    pads[d] = range.start;
+    pads[d + x.rank()] = x.dims[d] - range.start - range.count * range.step;
   }
   g.set(0, g.op("Pad", {dx, g.ints(pads)}));
   return {};

@@ -116,13 +116,13 @@ Value diagonal_of(const Value& x, int64_t offset) {
   int64_t first = offset < 0 ? -offset * columns : offset;
   int64_t count = std::max<int64_t>(
       0, std::min(offset < 0 ? rows + offset : rows, offset < 0 ? columns : columns - offset));
-  std::vector<int64_t> places;
-  for (int64_t i = 0; i < count; ++i)
-    places.push_back(first + i * (columns + 1));
+  if (count == 0) first = 0;
   std::vector<int64_t> flat(x.dims.size() - 1, 0);  // 0: the size that x has there
   flat.back() = -1;
   Value line = node("Reshape", {x, x.graph->integers(flat)});
-  return node("Gather", {line, x.graph->integers(places)}, {{"axis", x.rank() - 2}});
+  auto one = [&](int64_t i) { return x.graph->integers({{i}}); };
+  return node("Slice", {line, one(first), one(first + count * (columns + 1)), one(x.rank() - 2),
+                        one(columns + 1)});
 }
 
 // The axis counts from the end, as the others are broadcast.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Special functions as expressions, computed in float64 and rounded to the type of the argument.
-// Their slopes are those of the expressions. What a condition does not choose is computed of a
-// harmless number, so that it adds no NaN to a slope.
+// Their slopes are those of the expressions, but for erfc and erfinv. What a condition does not
+// choose is computed of a harmless number, so that it adds no NaN to a slope.
 #include <cmath>
 #include <numbers>
 
@@ -86,18 +86,31 @@ Values digamma(Call& c) {
   return cast(where(is_pole, pole, where(is_below, below, above)), c[0].dtype);
 }
 
-// sqrt(pi) exp(x^2) erfc(x) from x = kTail on, where 1 - erf(x) loses digits: up to 4 W. J. Cody's
-// Rational Chebyshev approximations for the error function (1969), then Laplace's continued
-// fraction, as long as float64 has digits there.
+Value stopped(const Value& x) {
+  return x.graph->nodes("StopGradient", {&x, 1}, Json::object(), 1, "tenon")[0];
+}
+
+// p[0] x^n + p[1] x^(n-1) + ..
+template <size_t n>
+Value polynomial(const Value& x, const double (&p)[n]) {
+  Value made = x * p[0] + p[1];
+  for (size_t i = 2; i < n; ++i)
+    made = made * x + p[i];
+  return made;
+}
+
+// sqrt(pi) exp(x^2) erfc(x) from x = kTail on, where 1 - erf(x) loses digits: W. J. Cody, Rational
+// Chebyshev approximations for the error function (1969), up to 4 and behind it.
 constexpr double kTail = 0.5;
 // Behind it erfc is 0 in float64.
 constexpr double kEnd = 30;
 Value scaled_tail(const Value& x) {
-  constexpr double kAbove[] = {
+  constexpr double kMiddle = 4;
+  constexpr double kOver[] = {
       2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594,
       6.61191906371416295e1,  2.98635138197400131e2,  8.81952221241769090e2,
       1.71204761263407058e3,  2.05107837782607147e3,  1.23033935479799725e3};
-  constexpr double kBelow[] = {1,
+  constexpr double kUnder[] = {1,
                                1.57449261107098347e1,
                                1.17693950891312499e2,
                                5.37181101862009858e2,
@@ -106,31 +119,49 @@ Value scaled_tail(const Value& x) {
                                4.36261909014324716e3,
                                3.43936767414372164e3,
                                1.23033935480374942e3};
-  constexpr int kDepth = 26;
-  Value above = x * kAbove[0] + kAbove[1], below = x + kBelow[1], fraction = x;
-  for (size_t i = 2; i < std::size(kAbove); ++i) {
-    above = above * x + kAbove[i];
-    below = below * x + kBelow[i];
-  }
-  for (int i = kDepth; i > 0; --i)
-    fraction = x + Operand(0.5 * i) / fraction;
-  return where(lt(x, 4), above / below * std::sqrt(pi), node("Reciprocal", {fraction}));
+  constexpr double kFarOver[] = {1.63153871373020978e-2, 3.05326634961232344e-1,
+                                 3.60344899949804439e-1, 1.25781726111229246e-1,
+                                 1.60837851487422766e-2, 6.58749161529837803e-4};
+  constexpr double kFarUnder[] = {1,
+                                  2.56852019228982242,
+                                  1.87295284992346047,
+                                  5.27905102951428412e-1,
+                                  6.05183413124413191e-2,
+                                  2.33520497626869185e-3};
+  const double root = std::sqrt(pi);
+  Value is_far = lt(kMiddle, x), middle = where(is_far, kMiddle, x);
+  Value near = polynomial(middle, kOver) / polynomial(middle, kUnder) * root;
+  Value far = where(is_far, x, kMiddle), square = node("Reciprocal", {far * far});
+  Value rest = square * polynomial(square, kFarOver) / polynomial(square, kFarUnder);
+  return where(is_far, (Operand(1) - rest * root) / far, near);
 }
 // exp(-x^2), whose x^2 is taken apart so that no digit of it is lost.
 Value bell(const Value& x) {
   const Value high = node("Floor", {x * 16}) * (1. / 16);
   return node("Exp", {-(high * high)}) * node("Exp", {(high - x) * (high + x)});
 }
+
+// All slopes are those of -erf, whose own number is taken away again.
 Values erfc(Call& c) {
-  Value x = in_double(c), is_near = lt(x, kTail);
-  Value far = where(lt(kEnd, x), kEnd, where(is_near, kTail, x));
+  Value x = in_double(c), is_near = lt(x, kTail), is_zero = lt(kEnd, x);
+  Value far = where(is_zero, kEnd, where(is_near, kTail, x));
   Value tail = bell(far) * scaled_tail(far) / std::sqrt(pi);
-  return cast(where(is_near, Operand(1) - node("Erf", {x}), tail), c[0].dtype);
+  Value erf = node("Erf", {where(is_zero, kEnd, x)});
+  Value made = stopped(where(is_near, Operand(1) - erf, tail));
+  return cast(made - (erf - stopped(erf)), c[0].dtype);
+}
+
+// One of Halley's steps towards erf(x) = y, from erf(x) - y and in units of erf's slope.
+Value halley_step(const Value& x, const Value& away) {
+  return x - away / (x * away + 1);
+}
+Value slope_of_erf(const Value& x) {
+  return node("Exp", {-(x * x)}) * (2 / std::sqrt(pi));
 }
 
 // S. Winitzki, A handy approximation for the error function and its inverse (2008), then Halley's
-// steps. The first guess counts as a number: three steps have the slopes of all orders that anyone
-// asks for.
+// steps. What they find counts as a number: two more, from where erf is right, move nothing and
+// have the slopes of all orders that anyone asks for.
 Values erfinv(Call& c) {
   constexpr double kA = 0.147;
   Value y = in_double(c), inside = lt(node("Abs", {y}), 1);
@@ -140,15 +171,16 @@ Values erfinv(Call& c) {
   Value level = log(rest * (safe + 1));
   Value half = level * 0.5 + 2 / (pi * kA);
   Value root = node("Sqrt", {half * half - level / kA}) - half;
-  Value guess = node("Sqrt", {node("Max", {root, 0})});
-  Value x = c.graph.nodes("StopGradient", {&guess, 1}, Json::object(), 1, "tenon")[0];
+  Value x = node("Sqrt", {node("Max", {root, 0})});
   for (int i = 0; i < 3; ++i) {
-    Value slope = node("Exp", {-(x * x)}) * (2 / std::sqrt(pi));
-    Value is_near = lt(x, kTail), far = where(is_near, kTail, x);
+    Value slope = slope_of_erf(x), is_near = lt(x, kTail), far = where(is_near, kTail, x);
     Value in_tail = rest / slope - scaled_tail(far) * 0.5;
-    Value step = where(is_near, (node("Erf", {x}) - safe) / slope, in_tail);
-    x = x - step / (x * step + 1);
+    x = halley_step(x, where(is_near, (node("Erf", {x}) - safe) / slope, in_tail));
   }
+  x = stopped(x);
+  Value known = stopped(node("Erf", {x})), moved = safe - stopped(safe);
+  for (int i = 0; i < 2; ++i)
+    x = halley_step(x, (node("Erf", {x}) - known - moved) / slope_of_erf(x));
   // At 1 and -1 the slope is infinite, too, and beyond them none.
   Value outer = where(inside, 0, y), is_end = eq(node("Abs", {outer}), 1);
   Value edge = outer * where(is_end, c.scalar(HUGE_VAL, TN_F64), std::nan(""));

@@ -97,6 +97,8 @@ constexpr Handler kHandlers[] = {
     {"tenon.ConvWeightGrad", refuse_conv_weight_grad, lower_conv_weight_grad, kWidened},
     {"tenon.CtcLoss", refuse_ctc, lower_ctc, kAnyType},
     {"tenon.CtcLossGrad", refuse_ctc, lower_ctc, kAnyType},
+    {"tenon.CumProdGrad", refuse_cumulative_product_grad, lower_cumulative_product_grad,
+     kAnyType | kWidened},
     {"tenon.LayerNormGrad", refuse_layer_norm_grad, lower_layer_norm_grad, kWidened},
     {"tenon.MaxPoolGrad", refuse_pool_grad, lower_pool_grad, kWidened},
     {"tenon.Random", refuse_random, lower_random, kAnyType},

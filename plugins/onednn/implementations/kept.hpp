@@ -14,5 +14,7 @@ void lower_batch_norm_training(Lowering& lowering, int node);
 
 // Under which name a MaxPool that will be differentiated keeps where its maxima were.
 std::string max_pool_key(const Window& window);
+// The same of our own kernel for dilated windows (dilated_max.hpp).
+std::string dilated_max_key(const Window& window);
 
 }  // namespace tenon::onednn

@@ -39,7 +39,9 @@ struct Operands {
 class OperandReader {
  public:
   explicit OperandReader(const ProductSite& site)
-      : lowering_(site.lowering), product_(site.product) {}
+      : lowering_(site.lowering),
+        product_(site.product),
+        is_alone_(site.epilogue.nodes.empty() && site.product.bias == kNone) {}
 
   Operands read() {
     a_ = lowering_.view(product_.a);
@@ -113,14 +115,29 @@ class OperandReader {
     constexpr int64_t kLarge = int64_t{16} << 20, kFewRows = 128, kFewColumns = 768;
     if (made_.int8 || !has_columns()) return false;
     if (!computes_in_bf16()) return true;
+    if (!is_on_tiles() && is_transposed_for_few_columns()) return true;
     if (!computes_in_tiles()) return false;
     const bool is_small = a_.dims[0] <= kFewRows || b_.dims.back() <= kFewColumns;
     const bool is_alone = lowering_.graph().value(product_.a).users.size() == 1;
     return a_.bytes() >= kLarge || (is_on_tiles() && b_.dims.size() == 2 && is_small && is_alone);
   }
 
+  // With few columns in the result, the product is transposed (Matmul::is_faster_transposed): so
+  // many numbers of the second operand and of the result are then copied instead of the first
+  // operand. The gradient of a layer of 10 classes takes a quarter of the time, that of one a
+  // tenth; with more than 128 columns the products take most of it.
+  bool is_transposed_for_few_columns() const {
+    constexpr int64_t kFewColumns = 128;
+    const bool is_plain = is_alone_ && !made_.packs_b && !made_.packs_in_run &&
+                          !product_.transpose_b && b_.dims.size() == 2 && b_.strides.back() == 1;
+    if (!is_plain || b_.dims.back() > kFewColumns) return false;
+    const int64_t m = a_.dims[0], k = a_.dims[1], n = b_.dims[1];
+    return m > n && m * k > n * k + m * n;
+  }
+
   Lowering& lowering_;
   const Product& product_;
+  const bool is_alone_;
   Operands made_;
   View a_, b_;
 };

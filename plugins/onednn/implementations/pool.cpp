@@ -7,6 +7,7 @@
 
 #include "choice.hpp"
 #include "conv_geometry.hpp"
+#include "dilated_max.hpp"
 #include "handlers.hpp"
 #include "kept.hpp"
 #include "kernels/max_pool.h"
@@ -204,12 +205,35 @@ void lower_by_primitive(const PoolSite& site) {
   lowering.set_view(result, dst);
 }
 
+void lower_dilated_max(const PoolSite& site) {
+  Lowering& lowering = site.lowering;
+  const int x = site.node().inputs[0];
+  const View src =
+      lowering.read(x, ElementType::kF32, channels_last_strides(lowering.graph().values[x].dims));
+  const View dst = lowering.make(site.node().outputs[0], ElementType::kF32,
+                                 channels_last_strides(site.dst_dims));
+  const Window& window = site.shape.window;
+  const bool trains = is_trained(lowering.graph(), x);
+  const Place taps = trains ? taps_of(lowering, site.dst_dims) : Place{};
+  if (trains) lowering.keep(x, dilated_max_key(window), taps);
+  add_dilated_max(lowering, site.node().name, window, src, dst, trains ? &taps : nullptr);
+}
+
+Offer offer_dilated_max(const PoolSite& site) {
+  if (site.shape.algorithm != A::pooling_max || !is_dilated(site.shape.window))
+    return refused("no maximum of dilated windows");
+  if (quantize_behind(site.lowering, site.node()) != kNone)
+    return refused("the result stays quantized");
+  return accepted([&site] { lower_dilated_max(site); });
+}
+
 Offer offer_onednn(const PoolSite& site) {
   return accepted([&site] { lower_by_primitive(site); });
 }
 
 constexpr Implementation<PoolSite> kPool[] = {
     {"int8 maxima", offer_quantized_max},
+    {"dilated maxima", offer_dilated_max},
     {"onednn", offer_onednn},
 };
 
@@ -219,12 +243,19 @@ Names pool_names() {
   return names_of(kPool);
 }
 
-std::string max_pool_key(const Window& window) {
-  std::string key = "max_pool";
+static std::string key_of(std::string key, const Window& window) {
   for (const Dims* part : {&window.kernel, &window.strides, &window.dilates, &window.pad_begin})
     for (int64_t number : *part)
       key += " " + std::to_string(number);
   return key;
+}
+
+std::string max_pool_key(const Window& window) {
+  return key_of("max_pool", window);
+}
+
+std::string dilated_max_key(const Window& window) {
+  return key_of("dilated_max", window);
 }
 
 // Of integers there is one kernel.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon:MaxPoolGrad(dy, x) and tenon:AveragePoolGrad(dy, shape of x) by oneDNN's backward
-// primitives. Where the maxima were is what the MaxPool of the same window kept; without one it
-// runs forward once more.
+// primitives, or our own kernel where windows are dilated. Where the maxima were is what the
+// MaxPool of the same window kept; without one it runs forward once more.
 
 #include "conv_geometry.hpp"
+#include "dilated_max.hpp"
 #include "handlers.hpp"
 #include "kept.hpp"
 
@@ -42,6 +43,24 @@ Place find_places(Lowering& lowering,
   return found;
 }
 
+void lower_dilated_max_grad(Lowering& lowering, const Node& node, const Window& window) {
+  const int x = node.inputs[1];
+  const Dims& x_dims = lowering.graph().values[x].dims;
+  const Dims& y_dims = lowering.graph().values[node.inputs[0]].dims;
+  const Dims strides = channels_last_strides(x_dims), y_strides = channels_last_strides(y_dims);
+  const View dy = lowering.read(node.inputs[0], ElementType::kF32, y_strides);
+  const Place* kept = lowering.kept(x, dilated_max_key(window));
+  const Place taps = kept != nullptr ? *kept : taps_of(lowering, y_dims);
+  if (kept == nullptr) {
+    const View src = lowering.read(x, ElementType::kF32, strides);
+    View most{.type = ElementType::kF32, .dims = y_dims, .strides = y_strides};
+    most.buffer = lowering.scratch(most.bytes());
+    add_dilated_max(lowering, node.name + " places", window, src, most, &taps);
+  }
+  const View dx = lowering.make(node.outputs[0], ElementType::kF32, strides);
+  add_dilated_max_grad(lowering, node.name, window, dy, dx, taps);
+}
+
 }  // namespace
 
 std::string refuse_pool_grad(const Graph& graph, const Node& node) {
@@ -56,6 +75,7 @@ void lower_pool_grad(Lowering& lowering, int index) {
   const Dims& x_dims = graph.values[node.outputs[0]].dims;
   const Dims& y_dims = graph.values[node.inputs[0]].dims;
   Window w = find_window(node, x_dims, y_dims, node.integers("kernel_shape"));
+  if (is_max && is_dilated(w)) return lower_dilated_max_grad(lowering, node, w);
   const A average = node.integer("count_include_pad", 0) != 0 ? A::pooling_avg_include_padding
                                                               : A::pooling_avg_exclude_padding;
   const A algorithm = is_max ? A::pooling_max : average;

@@ -53,6 +53,14 @@ bool holds_floats(const View& view) {
   return is_real_type(view.type) && !view.is_quantized();
 }
 
+// The rows of all batches as one matrix, where they lie so.
+static void fold_rows(View* a) {
+  if (a->dims.size() <= 2 || !is_row_major(*a)) return;
+  const int64_t k = a->dims.back();
+  a->dims = {a->count() / k, k};
+  a->strides = {k, 1};
+}
+
 std::string plain_operands(const ProductSite& site, View* a, View* b) {
   const Lowering& lowering = site.lowering;
   const Product& product = site.product;
@@ -62,6 +70,7 @@ std::string plain_operands(const ProductSite& site, View* a, View* b) {
   };
   *a = lowering.view(product.a);
   *b = lowering.view(product.b);
+  if (!product.transpose_a && b->dims.size() >= 2 && is_one_matrix(*b)) fold_rows(a);
   if (product.bias != kNone) return "a bias of its own";
   const ElementType result = lowering.stored_type(site.node().outputs[0]);
   if (!is_plain(*a) || !is_plain(*b) || result != ElementType::kF32)

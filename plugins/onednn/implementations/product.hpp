@@ -66,7 +66,8 @@ View planned_real_matrix(const Lowering& lowering, int value);
 // oneDNN multiplies matrices with one axis of stride 1, and does it fast for these orders of axes.
 bool is_fast_matrix(const View& view);
 // The operands of a product that plain loops take, as [.., m, k] and [.., k, n] by their strides:
-// one matrix of f32 each, without a bias. Or why they do not.
+// one matrix of f32 each, without a bias; the rows of all batches are one matrix where b is one. Or
+// why they do not.
 std::string plain_operands(const ProductSite& site, View* a, View* b);
 // Whether a bias of a product of n columns, if there is one, is known and a row.
 bool has_known_row(const Lowering& lowering, int bias, int64_t n);

@@ -4,10 +4,11 @@
   operators.py [FAMILY...] [--only REGEX] [--below 0.5] [--first 10] [--rounds 3]
 
 FAMILY: activations, rows, norms, pools, convolutions (operator_cases.py), moves, products, losses,
-layers (operator_moves.py); all without one. A function's result, its gradients by its arrays, and
-the call are one run. Both engines run on one thread and take turns; a figure is the CPU time of
-the shortest of many runs, so that other programs matter little. Printed: each case that takes more
-than 1/BELOW of PyTorch's time, that has nodes on the backend reference, whose first call takes
+layers (operator_moves.py), images, tokens, targets (operator_blocks.py); all without one. A
+function's result, its gradients by its arrays, and the call are one run. Both engines run on one
+thread and take turns; a figure is the CPU time of the shortest of many runs, so that other programs
+matter little. Printed: each case that takes more than
+1/BELOW of PyTorch's time, that has nodes on the backend reference, whose first call takes
 more than FIRST times PyTorch's, or whose numbers differ, then the geometric mean of all ratios
 with its 95 % interval over the cases.
 """
@@ -25,6 +26,7 @@ sys.path.append(str(HERE.parents[2] / "build/release/python"))
 os.environ["OMP_NUM_THREADS"] = "1"
 import figures  # noqa: E402
 import numpy as np  # noqa: E402
+import operator_blocks  # noqa: E402
 import operator_cases  # noqa: E402
 import operator_moves  # noqa: E402
 import tenon as tn  # noqa: E402
@@ -36,6 +38,7 @@ FAMILIES = {
     for module, names in [
         (operator_cases, ("activations", "rows", "norms", "pools", "convolutions")),
         (operator_moves, ("moves", "products", "losses", "layers")),
+        (operator_blocks, ("images", "tokens", "targets")),
     ]
     for name in names
 }

@@ -196,6 +196,18 @@ def test_special_functions_have_the_slopes_of_closed_forms():
     slopes = np.exp(z * z) * np.sqrt(np.pi) / 2
     np.testing.assert_allclose(tn.vmap(tn.grad(tn.erfinv))(y), slopes, 1e-12)
     np.testing.assert_allclose(tn.vmap(tn.grad(tn.grad(tn.erfinv)))(y), 2 * z * slopes**2, 1e-11)
+    third = tn.vmap(tn.grad(tn.grad(tn.grad(tn.erfinv))))
+    np.testing.assert_allclose(third(y), (2 + 8 * z * z) * slopes**3, 1e-10)
+
+
+def test_slopes_of_erfc_are_those_of_erf_also_in_its_tail():
+    x = np.float64([-3, -0.0, 0.5, 2.4, 2.6, 4, 9, 26])
+    first = -2 / np.sqrt(np.pi) * np.exp(-x * x)
+    slope = tn.vmap(tn.grad(tn.erfc))
+    np.testing.assert_allclose(slope(x), first, 1e-13)
+    second = tn.vmap(tn.grad(tn.grad(tn.erfc)))
+    np.testing.assert_allclose(second(x), -2 * x * first, 1e-13)
+    assert tn.grad(tn.grad(tn.erfc))(np.inf) == 0
 
 
 def test_special_functions_have_their_digits_where_terms_cancel():

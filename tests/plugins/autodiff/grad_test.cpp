@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the passes do with a graph: inputs, outputs, composition, errors.
+#include <set>
+
 #include <gmock/gmock.h>
 
 #include "plugins/autodiff/autodiff_test.hpp"
@@ -12,7 +14,15 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pointwise;
 
-class Grad : public AutodiffTest {};
+class Grad : public AutodiffTest {
+ protected:
+  static std::set<std::string> operators(const OwnedGraph& graph) {
+    std::set<std::string> types;
+    for (Node node : graph.view().nodes())
+      types.emplace(node.type());
+    return types;
+  }
+};
 
 constexpr const char* kSumOfSquares = R"(graph {
   input %x: f64[]
@@ -250,6 +260,68 @@ TEST_F(Grad, SizesThatTheGraphComputesAreKnownToTheRules) {
     output loss = %loss
   })");
   EXPECT_THAT(results(applied(f, "autodiff.grad"), {{1, 2, 3}}), ElementsAre(Numbers{2, 4, 6}));
+}
+
+// Reversed, every second one from the end, and one alone.
+TEST_F(Grad, OfSlicesWithStepsMovesAndPads) {
+  OwnedGraph f = parse(R"(graph {
+    input %x: f64[2, 5]
+    constant %start: i64[2] = [-1, -1]
+    constant %end: i64[2] = [-9, -9]
+    constant %axes: i64[2] = [0, 1]
+    constant %steps: i64[2] = [-1, -2]
+    constant %w: f64[2, 3] = [1, 2, 3, 4, 5, 6]
+    constant %far: i64[2] = [7, 7]
+    %y: f64[2, 3] = Slice(%x, %start, %end, %axes, %steps) @y
+    %z: f64[1, 1] = Slice(%x, %axes, %far, %axes, %far) @z
+    %m: f64[2, 3] = Mul(%y, %w) @m
+    %all: f64[2, 3] = Add(%m, %z) @all
+    %loss: f64[] = ReduceSum(%all) {keepdims = 0} @loss
+    output loss = %loss
+  })");
+  OwnedGraph g = applied(f, "autodiff.grad");
+  EXPECT_THAT(results(g, {Numbers(10, 1)}), ElementsAre(Numbers{6, 6, 5, 0, 4, 3, 0, 2, 0, 1}));
+  EXPECT_FALSE(operators(g).contains("ScatterElements"));
+}
+
+// The first matrix has an inverse, the second one has none, and of the third one all minors are 0.
+TEST_F(Grad, OfDeterminantsAreCofactorsAlsoOfSingularMatrices) {
+  OwnedGraph f = parse(R"(graph {
+    input %x: f64[3, 3, 3]
+    %d: f64[3] = Det(%x) @d
+    %loss: f64[] = ReduceSum(%d) {keepdims = 0} @loss
+    output loss = %loss
+  })");
+  const Numbers x = {2, 0, 1, 1, 3, 2, 1, 1, 4, 1, 2, 3, 4, 5,
+                     6, 7, 8, 9, 1, 2, 3, 2, 4, 6, 3, 6, 9};
+  OwnedGraph g = applied(f, "autodiff.grad");
+  EXPECT_THAT(results(g, {x}),
+              ElementsAre(Pointwise(DoubleNear(1e-12),
+                                    Numbers{10, -2, -2, 1,  7, -2, -3, -3, 6, -3, 6, -3, 6, -12,
+                                            6,  -3, 6,  -3, 0, 0,  0,  0,  0, 0,  0, 0,  0})));
+  Numbers tangent(27, 0);
+  tangent[0] = 1;  // which the other minors of its row and column do not have
+  EXPECT_THAT(results(applied(g, "autodiff.jvp"), {x, tangent})[1],
+              Pointwise(DoubleNear(1e-12), Numbers{0, 0, 0, 0, 4, -1, 0, -2, 3, 0, 0, 0, 0, 0,
+                                                   0, 0, 0, 0, 0, 0,  0, 0,  0, 0, 0, 0, 0}));
+}
+
+// Zeros do no harm. A second gradient is that of a Scan.
+TEST_F(Grad, OfACumulativeProductIsOneNode) {
+  OwnedGraph f = parse(R"(graph {
+    input %x: f64[4]
+    constant %axis: i64[] = [0]
+    constant %w: f64[4] = [1, 10, 100, 1000]
+    %y: f64[4] = CumProd(%x, %axis) @y
+    %m: f64[4] = Mul(%y, %w) @m
+    %loss: f64[] = ReduceSum(%m) {keepdims = 0} @loss
+    output loss = %loss
+  })");
+  OwnedGraph g = applied(f, "autodiff.grad");
+  EXPECT_FALSE(operators(g).contains("Scan"));
+  EXPECT_THAT(results(g, {{2, 0, 3, 5}}), ElementsAre(Numbers{1, 2 * (10 + 300 + 15000), 0, 0}));
+  EXPECT_THAT(results(applied(g, "autodiff.jvp"), {{2, 0, 3, 5}, {0, 1, 0, 0}})[1],
+              ElementsAre(15310, 0, 2 * (100 + 5000), 2 * 3000));
 }
 
 TEST_F(Grad, Errors) {

@@ -90,5 +90,44 @@ TEST_F(ConvTranspose, LeavesWhatFollowsToItsOwnPassWhereOneDnnHasPlainLoopsForIt
   EXPECT_TRUE(!is_gradient || has_pass) << got.plan;
 }
 
+// A bias is what follows too. The channels fill no register.
+TEST_F(ConvTranspose, AddsABiasInItsOwnPassWhereOneDnnHasPlainLoopsForIt) {
+  std::string numbers;
+  for (int i = 0; i < 21; ++i)
+    numbers += (i == 0 ? "" : ", ") + std::to_string(i - 10);
+  for (const std::string& bias :
+       {std::string("input %b: f32[21]"), "constant %b: f32[21] = [" + numbers + "]"})
+    expect_same("graph {\n  " + bias + R"(
+  input %x: f32[2, 21, 9, 9]
+  input %w: f32[21, 1, 3, 3]
+  %y: f32[2, 21, 19, 19] = ConvTranspose(%x, %w, %b) {group = 21, strides = ints [2, 2]} @y
+  output y = %y
+})");
+}
+
+// In bf16 too, whose plain loops are slower still: the primitive adds no bias.
+TEST_F(ConvTranspose, AddsABiasInItsOwnPassInBf16) {
+  OwnedGraph graph = parse(R"(graph {
+  input %x: f32[2, 64, 9, 9]
+  input %w: f32[64, 16, 3, 3]
+  input %b: f32[64]
+  input %c: f32[2, 64, 19, 19]
+  %y: f32[2, 64, 19, 19] = ConvTranspose(%x, %w, %b) {group = 4, strides = ints [2, 2]} @y
+  %m: f32[2, 64, 19, 19] = Mul(%y, %c) @m
+  output m = %m
+})");
+  const Outcome expected = run(graph, {{"backend", "reference"}});
+  const Outcome got = run(graph, {{"backend", "onednn"}, {"precision", "bf16"}});
+  ASSERT_EQ(got.error, "");
+  expect_near(got.outputs[0], expected.outputs[0], 2e-2);
+  bool is_gradient = false, has_pass = false;
+  for (const json& layer : got.plan["partitions"][0]["layers"]) {
+    const std::string kernel = layer["kernel"];
+    is_gradient = is_gradient || kernel.starts_with("conv:any");
+    has_pass = has_pass || layer["name"] == "bias y";
+  }
+  EXPECT_TRUE(!is_gradient || has_pass) << got.plan;
+}
+
 }  // namespace
 }  // namespace tenon::test
