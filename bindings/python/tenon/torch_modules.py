@@ -19,7 +19,7 @@ from typing import Any
 
 from .model import Model
 from .model import load as load_model
-from .torch_training import lost_dropout, lost_figures, tried
+from .torch_training import keep_statistics, lost_dropout, lost_figures, training_parts, tried
 from .types import Dim, Input, name_of
 
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"}
@@ -95,11 +95,12 @@ def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Mode
             stacklevel=2,
         )
     modes = {part: part.training for part in module.modules()}
+    trains = set(training_parts(module).values())
     try:
         module.eval()
         for part in modes:
             # The one that is exported as a node of its own: others would be random numbers.
-            part.training = type(part) is torch.nn.Dropout
+            part.training = type(part) is torch.nn.Dropout and part in trains
         exported, unseen = _exported(torch, module, examples, free, list(named))
     except Exception as failed:
         raise ValueError(_failure(failed, sizes)) from failed
@@ -108,6 +109,7 @@ def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Mode
             part.training = mode
     of_module = module.named_parameters(remove_duplicate=False)
     trained = {name for name, one in of_module if one.requires_grad}
+    keep_statistics(module, exported.graph)
     model = loaded(exported, named, trained)
     inside = sorted((trained & _read_inside(exported.graph)) - set(model.parameters()))
     if inside:
@@ -163,7 +165,7 @@ def _by_parameter(module: Any, free: list[dict[int, Any]]) -> tuple:
     its inputs as `*args`, as wrappers do."""
     single = 0
     for one in inspect.signature(module.forward).parameters.values():
-        if one.kind is one.VAR_POSITIONAL:
+        if one.kind is one.VAR_POSITIONAL and len(free) > single:
             return (*free[:single], tuple(free[single:]))
         single += 1
     return tuple(free)

@@ -15,11 +15,27 @@ def called(name: str, part: Any) -> str:
     return f"{name or 'the module itself'} ({type(part).__name__})"
 
 
+def training_parts(module: Any) -> dict[str, Any]:
+    """Parts that are in training mode while the module is: all, of a module in evaluation mode."""
+    parts = module.named_modules()
+    return {name: part for name, part in parts if part.training or not module.training}
+
+
+def keep_statistics(module: Any, graph: Any) -> None:
+    """Notes the nodes of norms that are not in training mode, for whoever trains the file."""
+    trained = set(training_parts(module).values())
+    parts = module.named_modules(remove_duplicate=False)
+    frozen = {f"{name}.running_mean" for name, part in parts if part not in trained}
+    for node in graph.node:
+        if node.op_type == "BatchNormalization" and node.input[3] in frozen:
+            node.metadata_props.add(key="tenon.batch_norm", value="frozen")
+
+
 def lost_dropout(torch: Any, module: Any, drawing: list[str]) -> list[str]:
     """Parts with dropout of another kind than torch.nn.Dropout, by what they say of themselves, and
     those that draw random numbers."""
     lost = []
-    for name, part in module.named_modules():
+    for name, part in training_parts(module).items():
         kind = type(part)
         rate = getattr(part, "p" if "Dropout" in kind.__name__ else "dropout", 0.0)
         states = kind is not torch.nn.Dropout and isinstance(rate, (int, float)) and rate > 0
@@ -30,8 +46,9 @@ def lost_dropout(torch: Any, module: Any, drawing: list[str]) -> list[str]:
 
 def lost_figures(torch: Any, module: Any, changed: list[str]) -> Iterator[str]:
     """What layers do in training alone, and the graph of a file cannot say."""
+    trained = training_parts(module)
     for name, part in module.named_modules():
-        keeps = getattr(part, "track_running_stats", False)
+        keeps = getattr(part, "track_running_stats", False) and name in trained
         if keeps and getattr(part, "momentum", 0.1) is None:
             yield (
                 f"the running statistics of {called(name, part)}, which momentum=None counts; "
@@ -78,7 +95,9 @@ def tried(torch: Any, module: Any, examples: tuple) -> tuple[list[str], list[str
     with contextlib.suppress(Exception):
         fake = FakeTensorMode(allow_non_fake_inputs=True)
         tensors = itertools.chain(module.parameters(), module.buffers())
-        ours = copy.deepcopy(module, {id(one): fake.from_tensor(one) for one in tensors}).train()
+        ours = copy.deepcopy(module, {id(one): fake.from_tensor(one) for one in tensors})
+        if not ours.training:
+            ours.train()
         before = {name: (one, one._version) for name, one in ours.named_buffers()}
         try:
             with _followed(torch, ours, running), fake, Draws(), torch.no_grad():

@@ -142,3 +142,12 @@ def test_aligned_corners_of_an_open_size_want_a_whole_factor(torch):
     assert nn.from_torch(module(2), {"x": (1, 3, "H", 8)}).outputs[0].shape[3] == 16
     with pytest.raises(ValueError, match="exported for sizes that are numbers"):
         nn.from_torch(module(1.5), {"x": (1, 3, "H", 8)})
+
+
+def test_modules_that_take_more_inputs_may_be_given_none(torch):
+    class Open(torch.nn.Linear):
+        def forward(self, x, *more):
+            return super().forward(x) + sum(more)
+
+    model = nn.from_torch(Open(3, 2), {"x": ("N", 3)})
+    assert model.inputs[0].shape == ("N", 3)
