@@ -19,7 +19,15 @@ from typing import Any
 
 from .model import Model
 from .model import load as load_model
-from .torch_training import keep_statistics, lost_dropout, lost_figures, training_parts, tried
+from .torch_gradients import hooked, own_gradients, without_gradient
+from .torch_training import (
+    keep_statistics,
+    lost_dropout,
+    lost_figures,
+    other_results,
+    training_parts,
+    tried,
+)
 from .types import Dim, Input, name_of
 
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"}
@@ -29,12 +37,16 @@ _STACK = "pkg.torch.onnx.stack_trace"
 #: What it notes of an Identity that cuts the gradient.
 _DETACH = "aten.detach.default"
 _TRAINED_TYPES = (1, 11)  # ONNX's float and double
+_WITHOUT = (
+    "the exporter has no ONNX of this operator: compute the same by others, or outside of the "
+    "module"
+)
 #: What the exporter does not take, by the exceptions that say so, and what to do.
 _REMEDIES = {
     "GuardOnDataDependentSymNode": "a branch of Python goes by the numbers of an array: choose by "
     "torch.where or torch.cond",
-    "ConversionError": "the exporter has no ONNX of this operator: compute the same by others, or "
-    "outside of the module",
+    "UnsupportedOperatorException": _WITHOUT,
+    "ConversionError": _WITHOUT,
 }
 
 
@@ -54,10 +66,11 @@ def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Mode
     `nn.Dropout` is there and does nothing until the model is trained. Dropout of other kinds
     (`Dropout2d`, `AlphaDropout`, `F.dropout`, dropped paths, ...) and inside of layers
     (`LSTM(dropout=)`, attention) is left out, in training too. So is what no file can hold: regions
-    of `torch.no_grad()`, the gradients of a `torch.autograd.Function`, running statistics with
-    momentum=None, weights that `torch.cond` and loops read, buffers that training changes by itself
-    (the vectors of a spectral norm, moving means), and `padding_idx`, `max_norm` and
-    `scale_grad_by_freq` of embeddings. Warnings name them.
+    of `torch.no_grad()`, the gradients of a `torch.autograd.Function`, hooks on gradients, results
+    that differ in training, running statistics with momentum=None, weights that `torch.cond` and
+    loops read, buffers that training changes by itself (the vectors of a spectral norm, moving
+    means), and `padding_idx`, `max_norm` and `scale_grad_by_freq` of embeddings. Warnings name
+    them.
     ValueError: what the exporter does not take, with the sizes that stood for names (sizes that the
     module fixes must be given as numbers), or random numbers.
     """
@@ -78,6 +91,7 @@ def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Mode
                 f"{size}"
             )
     named = {name: one if isinstance(one, Input) else Input(one) for name, one in inputs.items()}
+    _refuse_other_order(module, list(named))
     sizes = _free_sizes(named, {size for one in module.parameters() for size in one.shape})
     examples = tuple(_example(torch, one, sizes) for one in named.values())
     free = _by_parameter(
@@ -87,8 +101,8 @@ def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Mode
             for one in named.values()
         ],
     )
-    drawing, changed = tried(torch, module, examples)
-    if lost := lost_dropout(torch, module, drawing):
+    seen = tried(torch, module, examples)
+    if lost := lost_dropout(torch, module, seen.drawing):
         warnings.warn(
             f"nn.from_torch: dropout or other random numbers left out of training: "
             f"{', '.join(lost)}; only torch.nn.Dropout is kept",
@@ -109,12 +123,13 @@ def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Mode
             part.training = mode
     of_module = module.named_parameters(remove_duplicate=False)
     trained = {name for name, one in of_module if one.requires_grad}
-    keep_statistics(module, exported.graph)
+    keep_statistics(module, exported.graph, seen.fixed)
     model = loaded(exported, named, trained)
     inside = sorted((trained & _read_inside(exported.graph)) - set(model.parameters()))
     if inside:
         unseen.append(f"{', '.join(inside)}, which a branch or a loop reads")
-    if lost := [*lost_figures(torch, module, changed), *unseen]:
+    unseen += [*seen.lost, *other_results(seen, exported.graph)]
+    if lost := [*lost_figures(torch, module, seen.changed), *unseen]:
         warnings.warn(f"nn.from_torch: left out of training: {'; '.join(lost)}", stacklevel=2)
     return model
 
@@ -171,6 +186,18 @@ def _by_parameter(module: Any, free: list[dict[int, Any]]) -> tuple:
     return tuple(free)
 
 
+def _refuse_other_order(module: Any, names: list[str]) -> None:
+    """Inputs that are called as another argument than the one that they would be."""
+    arguments = list(inspect.signature(module.forward).parameters)
+    for at, name in enumerate(names):
+        if name in arguments and arguments.index(name) != at:
+            raise ValueError(
+                f"nn.from_torch: inputs: expected the order of the module's arguments "
+                f"({', '.join(arguments)}), got {name} as input {at + 1}; wrap the module in one "
+                "that takes these alone"
+            )
+
+
 def _failure(failed: Exception, sizes: Mapping[str, int]) -> str:
     """What PyTorch said in one line, and which sizes it may be about."""
     cause = failed.__cause__ or failed
@@ -199,14 +226,14 @@ def _exported(
     torch: Any, module: Any, examples: tuple, free: tuple, names: list[str]
 ) -> tuple[Any, list[str]]:
     """The file, and what of the module's gradients it does not hold."""
-    lost: list[str] = []
+    lost = list(hooked(module))
     with warnings.catch_warnings(), _bags_of_one_size(torch):
         warnings.simplefilter("ignore")  # of the mode of Dropout, which is meant
         traced = module
-        with _own_gradients(torch, lost), contextlib.suppress(Exception):
+        with own_gradients(torch, lost), contextlib.suppress(Exception):
             # What this does not take the exporter below tries in other ways, and speaks of.
             traced = torch.export.export(module, examples, dynamic_shapes=free, strict=False)
-            lost += _without_gradient(traced.graph_module)
+            lost += without_gradient(traced.graph_module)
         if traced is not module:
             _refuse_left_out(traced.graph_module)
             _give_sizes(traced.graph_module)
@@ -232,28 +259,6 @@ def _name_apart(model: Any) -> None:
         for result in node.outputs:
             while result.name in taken:
                 result.name += "_result"
-
-
-@contextlib.contextmanager
-def _own_gradients(torch: Any, lost: list[str]) -> Iterator[None]:
-    """Notes functions with gradients of their own, of which a trace has the forward part alone;
-    PyTorch's own have the gradient of that part."""
-    of_class = torch.autograd.Function.__dict__["apply"]
-
-    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        said = (
-            f"the gradient of {cls.__name__} (torch.autograd.Function), whose forward part is "
-            "differentiated; write it as x + (f(x) - x).detach()"
-        )
-        if said not in lost and not cls.__module__.startswith("torch."):
-            lost.append(said)
-        return of_class.__get__(None, cls)(*args, **kwargs)
-
-    torch.autograd.Function.apply = classmethod(apply)
-    try:
-        yield
-    finally:
-        torch.autograd.Function.apply = of_class
 
 
 @contextlib.contextmanager
@@ -288,20 +293,6 @@ def _bags_of_one_size(torch: Any) -> Iterator[None]:
         functional.embedding_bag = of_torch
 
 
-def _without_gradient(graph: Any) -> list[str]:
-    """Regions of no_grad, by the lines that they begin with."""
-    lost = []
-    for node in graph.graph.nodes:
-        if "wrap_with_set_grad_enabled" not in str(node.target) or node.args[0]:
-            continue
-        inside = getattr(graph, str(node.args[1].target), None)
-        nodes = inside.graph.nodes if inside is not None else ()
-        line = next((n.stack_trace for n in nodes if n.stack_trace), "").strip().splitlines()
-        where = f" ({line[-1].strip()})" if line else ""
-        lost.append(f"torch.no_grad(){where}, which gradients pass; use detach()")
-    return lost
-
-
 def _refuse_left_out(graph: Any) -> None:
     """What the exporter leaves out without a word."""
     for node in graph.graph.nodes:
@@ -309,6 +300,16 @@ def _refuse_left_out(graph: Any) -> None:
         divisor = node.args[6] if len(node.args) > 6 else node.kwargs.get("divisor_override")
         if "avg_pool" in name and divisor is not None:
             raise ValueError("divisor_override of an average pool is not exported")
+        if "cross_entropy_loss" in name and len(node.args) > 5 and node.args[5]:
+            raise ValueError(
+                "label_smoothing of a cross entropy is not exported; leave the loss to training: "
+                "tenon.loss.cross_entropy(label_smoothing=...)"
+            )
+        if name == "aten.batch_norm.default" and node.args[5] and node.args[3] is not None:
+            raise ValueError(
+                "batch_norm with training=True in evaluation mode is exported as one of its "
+                "running statistics; give it self.training, or no statistics"
+            )
         if "scatter_reduce" in name and "mean" in node.args:
             raise ValueError("scatter_reduce by mean is not exported; divide the sum by the counts")
 

@@ -70,3 +70,16 @@ def test_a_module_in_evaluation_mode_is_trained_as_a_whole(torch):
     after = tn.train(model, {"x": X, "t": TARGET}, loss="mse", target="t").constants()
     assert (np.asarray(after["norm.running_mean"]) != 0.5).all()
     assert "Dropout" in model.text() and not net.norm.training
+
+
+def test_statistics_that_a_function_fixes_stay(torch):
+    def fixed(self, x):
+        norm = self.norm
+        return torch.nn.functional.batch_norm(
+            self.conv(x), norm.running_mean, norm.running_var, norm.weight, norm.bias
+        )
+
+    net = network(torch, fixed)
+    ours, theirs, after = losses_of_both(torch, net)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+    assert (after["norm.running_mean"] == 0.5).all()
