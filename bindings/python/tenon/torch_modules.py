@@ -20,6 +20,7 @@ from typing import Any
 from .model import Model
 from .model import load as load_model
 from .torch_gradients import hooked, own_gradients, without_gradient
+from .torch_traces import bags_of_one_size, convolve_without_bias, give_sizes, refuse_left_out
 from .torch_training import (
     keep_statistics,
     lost_dropout,
@@ -227,7 +228,7 @@ def _exported(
 ) -> tuple[Any, list[str]]:
     """The file, and what of the module's gradients it does not hold."""
     lost = list(hooked(module))
-    with warnings.catch_warnings(), _bags_of_one_size(torch):
+    with warnings.catch_warnings(), bags_of_one_size(torch):
         warnings.simplefilter("ignore")  # of the mode of Dropout, which is meant
         traced = module
         with own_gradients(torch, lost), contextlib.suppress(Exception):
@@ -235,8 +236,9 @@ def _exported(
             traced = torch.export.export(module, examples, dynamic_shapes=free, strict=False)
             lost += without_gradient(traced.graph_module)
         if traced is not module:
-            _refuse_left_out(traced.graph_module)
-            _give_sizes(traced.graph_module)
+            refuse_left_out(traced.graph_module)
+            give_sizes(traced.graph_module)
+            convolve_without_bias(torch, traced.graph_module)
         with torch.no_grad():  # attention gives other strides with gradients than the trace has
             program = torch.onnx.export(
                 traced,
@@ -259,78 +261,6 @@ def _name_apart(model: Any) -> None:
         for result in node.outputs:
             while result.name in taken:
                 result.name += "_result"
-
-
-@contextlib.contextmanager
-def _bags_of_one_size(torch: Any) -> Iterator[None]:
-    """EmbeddingBag of [bags, size] as a sum over an axis: the exporter writes a loop that collects
-    a sequence, which has no gradient."""
-    functional = torch.nn.functional
-    of_torch = functional.embedding_bag
-    signature = inspect.signature(of_torch)
-
-    def embedding_bag(*args: Any, **named: Any) -> Any:
-        bound = signature.bind(*args, **named)
-        bound.apply_defaults()
-        given = bound.arguments
-        if given["input"].dim() != 2 or given["max_norm"] is not None:
-            return of_torch(*args, **named)
-        token, padding = given["input"], given["padding_idx"]
-        rows = functional.embedding(token, given["weight"])
-        counts = token[..., None] != (-1 if padding is None else padding % len(given["weight"]))
-        if given["mode"] == "max":
-            largest = torch.where(counts, rows, -torch.inf).max(1).values
-            return torch.where(counts.any(1), largest, 0)
-        if given["per_sample_weights"] is not None:
-            rows = rows * given["per_sample_weights"][..., None]
-        total = torch.where(counts, rows, 0).sum(1)
-        return total if given["mode"] == "sum" else total / counts.sum(1).clamp(min=1)
-
-    functional.embedding_bag = embedding_bag
-    try:
-        yield
-    finally:
-        functional.embedding_bag = of_torch
-
-
-def _refuse_left_out(graph: Any) -> None:
-    """What the exporter leaves out without a word."""
-    for node in graph.graph.nodes:
-        name = str(node.target)
-        divisor = node.args[6] if len(node.args) > 6 else node.kwargs.get("divisor_override")
-        if "avg_pool" in name and divisor is not None:
-            raise ValueError("divisor_override of an average pool is not exported")
-        if "cross_entropy_loss" in name and len(node.args) > 5 and node.args[5]:
-            raise ValueError(
-                "label_smoothing of a cross entropy is not exported; leave the loss to training: "
-                "tenon.loss.cross_entropy(label_smoothing=...)"
-            )
-        if name == "aten.batch_norm.default" and node.args[5] and node.args[3] is not None:
-            raise ValueError(
-                "batch_norm with training=True in evaluation mode is exported as one of its "
-                "running statistics; give it self.training, or no statistics"
-            )
-        if "scatter_reduce" in name and "mean" in node.args:
-            raise ValueError("scatter_reduce by mean is not exported; divide the sum by the counts")
-
-
-def _give_sizes(graph: Any) -> None:
-    """Sizes in place of fractional factors with align_corners: a file whose factors are fractions
-    has the corners of a size that is not rounded."""
-    for node in graph.graph.nodes:
-        if ".upsample_" not in str(node.target) or len(node.args) != 4:
-            continue
-        image, _, corners, factors = node.args
-        if not corners or not factors or all(float(one).is_integer() for one in factors):
-            continue
-        sizes = list(node.meta["val"].shape[2:])
-        if not all(isinstance(one, int) for one in sizes):
-            raise ValueError(
-                f"scale_factor {factors} with align_corners=True is exported for sizes that are "
-                "numbers alone; give them, or size in place of scale_factor"
-            )
-        node.args = (image, sizes, corners, None)
-    graph.recompile()
 
 
 def _nodes(graph: Any) -> Iterator[Any]:
