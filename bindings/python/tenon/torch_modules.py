@@ -20,7 +20,13 @@ from typing import Any
 from .model import Model
 from .model import load as load_model
 from .torch_gradients import hooked, own_gradients, without_gradient
-from .torch_traces import bags_of_one_size, convolve_without_bias, give_sizes, refuse_left_out
+from .torch_traces import (
+    bags_of_one_size,
+    clip_by_numbers,
+    convolve_without_bias,
+    give_sizes,
+    refuse_left_out,
+)
 from .torch_training import (
     keep_statistics,
     lost_dropout,
@@ -239,6 +245,7 @@ def _exported(
             refuse_left_out(traced.graph_module)
             give_sizes(traced.graph_module)
             convolve_without_bias(torch, traced.graph_module)
+            clip_by_numbers(torch, traced.graph_module)
         with torch.no_grad():  # attention gives other strides with gradients than the trace has
             program = torch.onnx.export(
                 traced,

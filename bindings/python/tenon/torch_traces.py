@@ -96,3 +96,22 @@ def convolve_without_bias(torch: Any, graph: Any) -> None:
             node.target = torch.ops.aten.convolution.default
             node.args = (image, weight, bias, strides, pads, dilations, False, [0, 0, 0], groups)
     graph.recompile()
+
+
+def clip_by_numbers(torch: Any, graph: Any) -> None:
+    """Clamps between two numbers as one Clip, whose gradient at its bounds is PyTorch's: the
+    exporter writes Max and Min, which share it with the bound."""
+    places = {"clamp": (0, 1), "clamp_min": (0,), "clamp_max": (1,)}
+    for node in graph.graph.nodes:
+        name, _, overload = str(node.target).removeprefix("aten.").partition(".")
+        if overload != "default" or name not in places or node.kwargs:
+            continue
+        bounds = [-torch.inf, torch.inf]
+        for place, number in zip(places[name], node.args[1:]):
+            bounds[place] = bounds[place] if number is None else number
+        are_numbers = all(isinstance(one, (int, float)) for one in bounds)
+        is_float = node.args[0].meta["val"].dtype in (torch.float32, torch.float64)
+        if is_float and are_numbers and bounds[0] < bounds[1]:
+            node.target = torch.ops.aten.hardtanh.default
+            node.args = (node.args[0], *bounds)
+    graph.recompile()
