@@ -49,13 +49,16 @@ Result<Dim> out_dim(const Settings& s, size_t i, const Dim& in, const Dim& kerne
   Dim reach = (kernel - Dim(1)) * Dim(s.dilations[i]) + Dim(1);
   Dim padded = in + Dim(s.pads[i] + s.pads[i + rank]);
   Dim steps = padded - reach;
-  if (steps.known() && *steps.value < 0) {
+  // With ceil_mode the last window, which may be the only one, reaches less than a stride too far.
+  const int64_t excess = s.ceil_mode ? stride - 1 : 0;
+  if (steps.known() && *steps.value + excess < 0) {
     if (in.is(0)) return Dim(0);  // nothing in, nothing out
-    return invalid(cat("spatial axis ", i, ": expected a window of at most ", *padded.value,
-                       ", the input with its padding, got ", *reach.value));
+    return invalid(cat("spatial axis ", i, ": expected a window of at most ",
+                       *padded.value + excess, ", the input with its padding",
+                       excess > 0 ? " and a part of a stride" : "", ", got ", *reach.value));
   }
   if (!s.ceil_mode) return Result<Dim>(floor_divide(steps, stride) + Dim(1));
-  Dim out = floor_divide(steps + Dim(stride - 1), stride) + Dim(1);
+  Dim out = floor_divide(steps + Dim(excess), stride) + Dim(1);
   if (out.known() && in.known() && (*out.value - 1) * stride >= *in.value + s.pads[i]) {
     out = *out.value - 1;  // a window must start inside the input or its left padding
   }

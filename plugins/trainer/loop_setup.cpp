@@ -228,6 +228,12 @@ Status Loop::set_up_recipe(std::string_view backend, bool by_backend) {
   if (!given_.batch_statistics && std::ranges::none_of(free_.view().nodes(), is_norm))
     log_line(ctx_, TN_LOG_WARNING,
              "option batch_norm has no effect: the model has no BatchNormalization");
+  const auto kept = norms_without_own_statistics(free_.view());
+  if (given_.batch_statistics && !kept.empty())
+    log_line(ctx_, TN_LOG_WARNING,
+             cat("BatchNormalization keeps its running statistics, which other nodes read too or "
+                 "compute: ",
+                 few_of(kept)));
   recipe_.train_as = given_.train_as;
   recipe_.steps_per_epoch = batches_per_epoch();
   recipe_.check_nan = given_.check_nan;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training_mode.hpp"
 
+#include <algorithm>
+#include <unordered_map>
+
 #include "tenon/sdk/build.hpp"
 #include "tenon/sdk/match.hpp"
 #include "tenon/sdk/notes.hpp"
@@ -18,40 +21,77 @@ Status replace_node(EditView edit, Node old, const std::vector<Value>& made) {
   return edit.erase(old);
 }
 
-// Inputs 3 and 4, mean and variance; false where they are not this node's own constants.
-bool has_own_statistics(Node node) {
-  for (uint64_t i : {3, 4}) {
-    Value value = node.input(i);
-    if (!value || !value.is_constant() || value.consumer_count() != 1) return false;
-  }
-  return true;
+constexpr std::string_view kBatchNormNote = "onnx.metadata.tenon.batch_norm";
+
+bool is_frozen(Node node) {
+  tn_any note{};
+  Status unknown(services.graph->note(node.graph, node.id, str(kBatchNormNote), &note));
+  return unknown.ok() && text_of(note) == "frozen";
 }
 
-// statistics: the names of the running ones, which become states; null: they stay as they are.
-Status train_batch_norm(EditView edit, Node node, std::vector<std::string>* statistics) {
-  std::vector<Value> inputs = node.inputs();
-  for (size_t i : {3u, 4u}) {
-    if (!statistics) break;
-    statistics->emplace_back(inputs[i].name());
-    TN_TRY(input, input_for_constant(edit, inputs[i]));
-    inputs[i] = input;
+// A normalization, by all nodes that apply it, in the order in which they run.
+using Norm = std::vector<Node>;
+
+// Whether all that reads input `index` of these nodes are these nodes, at this input.
+bool is_own_constant(const Norm& norm, uint64_t index) {
+  Value value = norm.front().input(index);
+  if (!value || !value.is_constant() || value.consumer_count() != norm.size()) return false;
+  return std::ranges::all_of(norm, [&](Node node) { return node.input(index).id == value.id; });
+}
+
+bool has_own_statistics(const Norm& norm) {
+  auto has_those_of_the_first = [&](Node node) {
+    return node.input(1).id == norm.front().input(1).id &&
+           node.input(2).id == norm.front().input(2).id;
+  };
+  return std::ranges::all_of(norm, has_those_of_the_first) && is_own_constant(norm, 3) &&
+         is_own_constant(norm, 4);
+}
+
+// Those of the graph that are not frozen: nodes with one running mean are one normalization.
+std::vector<Norm> norms_of(Graph graph) {
+  std::vector<Norm> norms;
+  std::unordered_map<tn_value_id, size_t> by_mean;
+  for (Node node : graph.nodes()) {
+    if (!node.is("BatchNormalization") || is_frozen(node)) continue;
+    auto [at, is_new] = by_mean.try_emplace(node.input(3).id, norms.size());
+    if (is_new) norms.emplace_back();
+    norms[at->second].push_back(node);
   }
-  std::string name(node.name());
+  return norms;
+}
+
+Result<Node> add_training_form(EditView edit, Node node, uint64_t n_outputs) {
   TN_TRY(made, edit.add({.type = "BatchNormalization",
-                         .inputs = inputs,
+                         .inputs = node.inputs(),
                          .attrs = {{"training_mode", 1},
                                    {"epsilon", node.attr_float("epsilon", 1e-5)},
                                    {"momentum", node.attr_float("momentum", 0.9)}},
-                         .n_outputs = statistics ? 3u : 1u,
-                         .name = cat(name, "/training"),
+                         .n_outputs = n_outputs,
+                         .name = cat(node.name(), "/training"),
                          .scope = node.scope()}));
   TN_CHECK(replace_node(edit, node, made.outputs()));
+  return made;
+}
+
+// The running statistics become states, which each node updates in turn; adds their names.
+Status train_norm(EditView edit, const Norm& norm, std::vector<std::string>* statistics) {
+  std::vector<Slot> slots;
   for (uint64_t i : {3, 4}) {
-    if (!statistics) break;
-    Slot state{std::string(inputs[i].name()), inputs[i]};
-    TN_CHECK(state.close(edit, made.output(i - 2)));
+    std::string name(norm.front().input(i).name());
+    TN_TRY(before, input_for_constant(edit, norm.front().input(i)));
+    slots.push_back({name, before});
+    statistics->push_back(std::move(name));
   }
-  return {};
+  Node last{};
+  for (Node node : norm) {
+    for (uint64_t i : {3, 4})
+      if (last) TN_CHECK(edit.set_input(node, i, last.output(i - 2)));
+    TN_TRY(made, add_training_form(edit, node, 3));
+    last = made;
+  }
+  TN_CHECK(slots[0].close(edit, last.output(1)));
+  return slots[1].close(edit, last.output(2));
 }
 
 // The key's second number, the stream, is another one for each node and each step.
@@ -146,14 +186,23 @@ Result<Value> input_for_constant(EditView edit, Value constant) {
 Result<std::vector<std::string>> to_training_mode(EditView edit, const TrainingMode& mode) {
   std::vector<std::string> statistics;
   std::vector<Node> dropouts;
-  for (Node node : edit.graph().nodes()) {
+  for (Node node : edit.graph().nodes())
     if (node.is("Dropout")) dropouts.push_back(node);
-    if (!mode.batch_statistics || !node.is("BatchNormalization")) continue;
-    if (mode.stateless || has_own_statistics(node))
-      TN_CHECK(train_batch_norm(edit, node, mode.stateless ? nullptr : &statistics));
+  for (const Norm& norm : mode.batch_statistics ? norms_of(edit.graph()) : std::vector<Norm>{}) {
+    for (Node node : mode.stateless ? norm : Norm{})
+      TN_CHECK(add_training_form(edit, node, 1).status());
+    if (!mode.stateless && has_own_statistics(norm)) TN_CHECK(train_norm(edit, norm, &statistics));
   }
   TN_CHECK(train_dropouts(edit, dropouts, mode));
   return statistics;
+}
+
+std::vector<std::string_view> norms_without_own_statistics(Graph graph) {
+  std::vector<std::string_view> names;
+  for (const Norm& norm : norms_of(graph))
+    for (Node node : has_own_statistics(norm) ? Norm{} : norm)
+      names.push_back(node.name());
+  return names;
 }
 
 }  // namespace tenon::trainer

@@ -3,6 +3,7 @@
 // A model as it runs while it is trained.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tenon/sdk/edit.hpp"
@@ -24,9 +25,14 @@ struct TrainingMode {
 };
 
 // BatchNormalization uses the statistics of the batch and keeps running ones as states under the
-// names of its constants; Dropout draws by a key that is state. Gives the names of the constants
-// that became running statistics.
+// names of its constants, one after the other where several nodes apply one normalization. A node
+// with the note tenon.batch_norm = "frozen", which ONNX files keep, stays as it is. Dropout draws
+// by a key that is state. Gives the names of the constants that became running statistics.
 Result<std::vector<std::string>> to_training_mode(EditView edit, const TrainingMode& mode);
+
+// BatchNormalization that to_training_mode leaves as it is: other nodes read its statistics too, or
+// compute them.
+std::vector<std::string_view> norms_without_own_statistics(Graph graph);
 
 // A constant becomes an input of the same name, for the caller to close as a state.
 Result<Value> input_for_constant(EditView edit, Value constant);

@@ -19,7 +19,22 @@ from typing import Any
 
 from .model import Model
 from .model import load as load_model
-from .torch_training import lost_dropout, lost_figures, tried
+from .torch_gradients import hooked, own_gradients, without_gradient
+from .torch_traces import (
+    bags_of_one_size,
+    clip_by_numbers,
+    convolve_without_bias,
+    give_sizes,
+    refuse_left_out,
+)
+from .torch_training import (
+    keep_statistics,
+    lost_dropout,
+    lost_figures,
+    other_results,
+    training_parts,
+    tried,
+)
 from .types import Dim, Input, name_of
 
 _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"}
@@ -29,12 +44,16 @@ _STACK = "pkg.torch.onnx.stack_trace"
 #: What it notes of an Identity that cuts the gradient.
 _DETACH = "aten.detach.default"
 _TRAINED_TYPES = (1, 11)  # ONNX's float and double
+_WITHOUT = (
+    "the exporter has no ONNX of this operator: compute the same by others, or outside of the "
+    "module"
+)
 #: What the exporter does not take, by the exceptions that say so, and what to do.
 _REMEDIES = {
     "GuardOnDataDependentSymNode": "a branch of Python goes by the numbers of an array: choose by "
     "torch.where or torch.cond",
-    "ConversionError": "the exporter has no ONNX of this operator: compute the same by others, or "
-    "outside of the module",
+    "UnsupportedOperatorException": _WITHOUT,
+    "ConversionError": _WITHOUT,
 }
 
 
@@ -54,10 +73,11 @@ def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Mode
     `nn.Dropout` is there and does nothing until the model is trained. Dropout of other kinds
     (`Dropout2d`, `AlphaDropout`, `F.dropout`, dropped paths, ...) and inside of layers
     (`LSTM(dropout=)`, attention) is left out, in training too. So is what no file can hold: regions
-    of `torch.no_grad()`, the gradients of a `torch.autograd.Function`, running statistics with
-    momentum=None, weights that `torch.cond` and loops read, buffers that training changes by itself
-    (the vectors of a spectral norm, moving means), and `padding_idx`, `max_norm` and
-    `scale_grad_by_freq` of embeddings. Warnings name them.
+    of `torch.no_grad()`, the gradients of a `torch.autograd.Function`, hooks on gradients, results
+    that differ in training, running statistics with momentum=None, weights that `torch.cond` and
+    loops read, buffers that training changes by itself (the vectors of a spectral norm, moving
+    means), and `padding_idx`, `max_norm` and `scale_grad_by_freq` of embeddings. Warnings name
+    them.
     ValueError: what the exporter does not take, with the sizes that stood for names (sizes that the
     module fixes must be given as numbers), or random numbers.
     """
@@ -78,6 +98,7 @@ def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Mode
                 f"{size}"
             )
     named = {name: one if isinstance(one, Input) else Input(one) for name, one in inputs.items()}
+    _refuse_other_order(module, list(named))
     sizes = _free_sizes(named, {size for one in module.parameters() for size in one.shape})
     examples = tuple(_example(torch, one, sizes) for one in named.values())
     free = _by_parameter(
@@ -87,19 +108,20 @@ def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Mode
             for one in named.values()
         ],
     )
-    drawing, changed = tried(torch, module, examples)
-    if lost := lost_dropout(torch, module, drawing):
+    seen = tried(torch, module, examples)
+    if lost := lost_dropout(torch, module, seen.drawing):
         warnings.warn(
             f"nn.from_torch: dropout or other random numbers left out of training: "
             f"{', '.join(lost)}; only torch.nn.Dropout is kept",
             stacklevel=2,
         )
     modes = {part: part.training for part in module.modules()}
+    trains = set(training_parts(module).values())
     try:
         module.eval()
         for part in modes:
             # The one that is exported as a node of its own: others would be random numbers.
-            part.training = type(part) is torch.nn.Dropout
+            part.training = type(part) is torch.nn.Dropout and part in trains
         exported, unseen = _exported(torch, module, examples, free, list(named))
     except Exception as failed:
         raise ValueError(_failure(failed, sizes)) from failed
@@ -108,11 +130,13 @@ def from_torch(module: Any, inputs: Mapping[str, Input | Sequence[Dim]]) -> Mode
             part.training = mode
     of_module = module.named_parameters(remove_duplicate=False)
     trained = {name for name, one in of_module if one.requires_grad}
+    keep_statistics(module, exported.graph, seen.fixed)
     model = loaded(exported, named, trained)
     inside = sorted((trained & _read_inside(exported.graph)) - set(model.parameters()))
     if inside:
         unseen.append(f"{', '.join(inside)}, which a branch or a loop reads")
-    if lost := [*lost_figures(torch, module, changed), *unseen]:
+    unseen += [*seen.lost, *other_results(seen, exported.graph)]
+    if lost := [*lost_figures(torch, module, seen.changed), *unseen]:
         warnings.warn(f"nn.from_torch: left out of training: {'; '.join(lost)}", stacklevel=2)
     return model
 
@@ -163,10 +187,22 @@ def _by_parameter(module: Any, free: list[dict[int, Any]]) -> tuple:
     its inputs as `*args`, as wrappers do."""
     single = 0
     for one in inspect.signature(module.forward).parameters.values():
-        if one.kind is one.VAR_POSITIONAL:
+        if one.kind is one.VAR_POSITIONAL and len(free) > single:
             return (*free[:single], tuple(free[single:]))
         single += 1
     return tuple(free)
+
+
+def _refuse_other_order(module: Any, names: list[str]) -> None:
+    """Inputs that are called as another argument than the one that they would be."""
+    arguments = list(inspect.signature(module.forward).parameters)
+    for at, name in enumerate(names):
+        if name in arguments and arguments.index(name) != at:
+            raise ValueError(
+                f"nn.from_torch: inputs: expected the order of the module's arguments "
+                f"({', '.join(arguments)}), got {name} as input {at + 1}; wrap the module in one "
+                "that takes these alone"
+            )
 
 
 def _failure(failed: Exception, sizes: Mapping[str, int]) -> str:
@@ -197,17 +233,19 @@ def _exported(
     torch: Any, module: Any, examples: tuple, free: tuple, names: list[str]
 ) -> tuple[Any, list[str]]:
     """The file, and what of the module's gradients it does not hold."""
-    lost: list[str] = []
-    with warnings.catch_warnings(), _bags_of_one_size(torch):
+    lost = list(hooked(module))
+    with warnings.catch_warnings(), bags_of_one_size(torch):
         warnings.simplefilter("ignore")  # of the mode of Dropout, which is meant
         traced = module
-        with _own_gradients(torch, lost), contextlib.suppress(Exception):
+        with own_gradients(torch, lost), contextlib.suppress(Exception):
             # What this does not take the exporter below tries in other ways, and speaks of.
             traced = torch.export.export(module, examples, dynamic_shapes=free, strict=False)
-            lost += _without_gradient(traced.graph_module)
+            lost += without_gradient(traced.graph_module)
         if traced is not module:
-            _refuse_left_out(traced.graph_module)
-            _give_sizes(traced.graph_module)
+            refuse_left_out(traced.graph_module)
+            give_sizes(traced.graph_module)
+            convolve_without_bias(torch, traced.graph_module)
+            clip_by_numbers(torch, traced.graph_module)
         with torch.no_grad():  # attention gives other strides with gradients than the trace has
             program = torch.onnx.export(
                 traced,
@@ -230,104 +268,6 @@ def _name_apart(model: Any) -> None:
         for result in node.outputs:
             while result.name in taken:
                 result.name += "_result"
-
-
-@contextlib.contextmanager
-def _own_gradients(torch: Any, lost: list[str]) -> Iterator[None]:
-    """Notes functions with gradients of their own, of which a trace has the forward part alone;
-    PyTorch's own have the gradient of that part."""
-    of_class = torch.autograd.Function.__dict__["apply"]
-
-    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        said = (
-            f"the gradient of {cls.__name__} (torch.autograd.Function), whose forward part is "
-            "differentiated; write it as x + (f(x) - x).detach()"
-        )
-        if said not in lost and not cls.__module__.startswith("torch."):
-            lost.append(said)
-        return of_class.__get__(None, cls)(*args, **kwargs)
-
-    torch.autograd.Function.apply = classmethod(apply)
-    try:
-        yield
-    finally:
-        torch.autograd.Function.apply = of_class
-
-
-@contextlib.contextmanager
-def _bags_of_one_size(torch: Any) -> Iterator[None]:
-    """EmbeddingBag of [bags, size] as a sum over an axis: the exporter writes a loop that collects
-    a sequence, which has no gradient."""
-    functional = torch.nn.functional
-    of_torch = functional.embedding_bag
-    signature = inspect.signature(of_torch)
-
-    def embedding_bag(*args: Any, **named: Any) -> Any:
-        bound = signature.bind(*args, **named)
-        bound.apply_defaults()
-        given = bound.arguments
-        if given["input"].dim() != 2 or given["max_norm"] is not None:
-            return of_torch(*args, **named)
-        token, padding = given["input"], given["padding_idx"]
-        rows = functional.embedding(token, given["weight"])
-        counts = token[..., None] != (-1 if padding is None else padding % len(given["weight"]))
-        if given["mode"] == "max":
-            largest = torch.where(counts, rows, -torch.inf).max(1).values
-            return torch.where(counts.any(1), largest, 0)
-        if given["per_sample_weights"] is not None:
-            rows = rows * given["per_sample_weights"][..., None]
-        total = torch.where(counts, rows, 0).sum(1)
-        return total if given["mode"] == "sum" else total / counts.sum(1).clamp(min=1)
-
-    functional.embedding_bag = embedding_bag
-    try:
-        yield
-    finally:
-        functional.embedding_bag = of_torch
-
-
-def _without_gradient(graph: Any) -> list[str]:
-    """Regions of no_grad, by the lines that they begin with."""
-    lost = []
-    for node in graph.graph.nodes:
-        if "wrap_with_set_grad_enabled" not in str(node.target) or node.args[0]:
-            continue
-        inside = getattr(graph, str(node.args[1].target), None)
-        nodes = inside.graph.nodes if inside is not None else ()
-        line = next((n.stack_trace for n in nodes if n.stack_trace), "").strip().splitlines()
-        where = f" ({line[-1].strip()})" if line else ""
-        lost.append(f"torch.no_grad(){where}, which gradients pass; use detach()")
-    return lost
-
-
-def _refuse_left_out(graph: Any) -> None:
-    """What the exporter leaves out without a word."""
-    for node in graph.graph.nodes:
-        name = str(node.target)
-        divisor = node.args[6] if len(node.args) > 6 else node.kwargs.get("divisor_override")
-        if "avg_pool" in name and divisor is not None:
-            raise ValueError("divisor_override of an average pool is not exported")
-        if "scatter_reduce" in name and "mean" in node.args:
-            raise ValueError("scatter_reduce by mean is not exported; divide the sum by the counts")
-
-
-def _give_sizes(graph: Any) -> None:
-    """Sizes in place of fractional factors with align_corners: a file whose factors are fractions
-    has the corners of a size that is not rounded."""
-    for node in graph.graph.nodes:
-        if ".upsample_" not in str(node.target) or len(node.args) != 4:
-            continue
-        image, _, corners, factors = node.args
-        if not corners or not factors or all(float(one).is_integer() for one in factors):
-            continue
-        sizes = list(node.meta["val"].shape[2:])
-        if not all(isinstance(one, int) for one in sizes):
-            raise ValueError(
-                f"scale_factor {factors} with align_corners=True is exported for sizes that are "
-                "numbers alone; give them, or size in place of scale_factor"
-            )
-        node.args = (image, sizes, corners, None)
-    graph.recompile()
 
 
 def _nodes(graph: Any) -> Iterator[Any]:

@@ -119,6 +119,25 @@ def test_a_window_is_no_larger_than_what_it_looks_at(op, backend, shapes):
                     result(backend, op, given, known, SHAPES[shapes], **more)
 
 
+@pytest.mark.parametrize("shapes", SHAPES)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_with_ceil_mode_the_only_window_may_be_larger_by_less_than_a_stride(backend, shapes):
+    x = np.arange(8, dtype="f").reshape(1, 2, 2, 2) - 9
+    window = {"kernel_shape": [3, 3], "ceil_mode": 1}
+    for op, wanted in (("MaxPool", [-6, -2]), ("AveragePool", [-7.5, -3.5])):
+        made = result(backend, op, [x], (), SHAPES[shapes], strides=[2, 2], **window)
+        np.testing.assert_array_equal(made.ravel(), wanted)
+        larger = {**window, "kernel_shape": [4, 4]}
+        with pytest.raises(tenon.TenonError, match="at most 3, .* a part of a stride, got 4"):
+            result(backend, op, [x], (), SHAPES[shapes], strides=[2, 2], **larger)
+        made = tenon.Graph()
+        at = made.add_input("x", "float32", [1, 2, 2, 2])
+        made.add_output("y", made.add_node("ReduceSum", [
+            made.add_node(op, [at], strides=[2, 2], **window)], keepdims=0))  # fmt: skip
+        slope = tenon.grad(made.build())(x)
+        assert slope.sum() == 2 and slope.min() == (0 if op == "MaxPool" else 0.25)
+
+
 LEAST = {name: np.iinfo(name).min for name in INTEGERS} | {name: -np.inf for name in FLOATS}
 MOST = {name: np.iinfo(name).max for name in INTEGERS} | {name: np.inf for name in FLOATS}
 OF_NOTHING = {  # as ONNX's text has it; a mean of nothing is open there

@@ -142,3 +142,71 @@ def test_aligned_corners_of_an_open_size_want_a_whole_factor(torch):
     assert nn.from_torch(module(2), {"x": (1, 3, "H", 8)}).outputs[0].shape[3] == 16
     with pytest.raises(ValueError, match="exported for sizes that are numbers"):
         nn.from_torch(module(1.5), {"x": (1, 3, "H", 8)})
+
+
+def test_modules_that_take_more_inputs_may_be_given_none(torch):
+    class Open(torch.nn.Linear):
+        def forward(self, x, *more):
+            return super().forward(x) + sum(more)
+
+    model = nn.from_torch(Open(3, 2), {"x": ("N", 3)})
+    assert model.inputs[0].shape == ("N", 3)
+
+
+def test_hooks_on_gradients_are_named(torch):
+    def reversed_below(net, h):
+        if h.requires_grad:
+            h.register_hook(lambda slope: -slope)
+        return h * 2
+
+    assert "left out of training: hooks on gradients" in said(torch, part(torch, reversed_below))
+    module = part(torch, lambda net, h: h * 2)
+    module.fc.weight.register_hook(lambda slope: slope * 0.5)
+    module.fc.register_full_backward_hook(lambda *_: None)
+    warning = said(torch, module)
+    assert "the hooks on the gradient of fc.weight" in warning
+    assert "the backward hooks of fc (Linear)" in warning
+
+
+def test_other_results_in_training_are_named(torch):
+    def two(net, h):
+        return (h, h * 2) if net.training else h
+
+    assert "the results of training mode, of shapes [(64, 3), (64, 3)]: those of evaluation" in (
+        said(torch, part(torch, two))
+    )
+    assert "of shapes [(64, 1)]" in said(
+        torch, part(torch, lambda n, h: h[:, : 3 - 2 * n.training])
+    )
+
+
+def test_inference_mode_is_named(torch):
+    def inside(net, h):
+        with torch.inference_mode():
+            other = h * 2
+        return h * other.clone()
+
+    assert "torch.inference_mode(), which gradients pass" in said(torch, part(torch, inside))
+
+
+@pytest.mark.parametrize(
+    "forward, match",
+    [
+        ("F.cross_entropy(h, n.y, label_smoothing=0.1)", "label_smoothing of a cross entropy"),
+        ("F.batch_norm(h, n.mean, n.mean, training=True)", "batch_norm with training=True"),
+    ],
+)
+def test_what_the_exporter_leaves_out_is_refused(torch, forward, match):
+    made = eval(f"lambda n, h: {forward}", {"F": torch.nn.functional})
+    with pytest.raises(ValueError, match=match):
+        nn.from_torch(part(torch, made, y=[0, 2], mean=[1.0, 2, 3]), {"x": (2, 3)})
+
+
+def test_inputs_in_another_order_than_the_arguments_are_refused(torch):
+    class Net(torch.nn.Module):
+        def forward(self, x, mask=None, kind=None):
+            return x * (1 if mask is None else mask) + (0 if kind is None else kind)
+
+    with pytest.raises(ValueError, match=r"\(x, mask, kind\), got kind as input 2; wrap"):
+        nn.from_torch(Net(), {"x": ("N", 3), "kind": ("N", 3)})
+    assert len(nn.from_torch(Net(), {"x": ("N", 3), "other": ("N", 3)}).inputs) == 2

@@ -304,3 +304,15 @@ def test_attention_with_a_learned_bias(torch):
     module, x = Attention().eval(), torch.randn(2, 6, 16)
     (got,) = nn.from_torch(module, {"x": (2, 6, 16)}).compile()(x.numpy())
     np.testing.assert_allclose(got, module(x).detach(), atol=1e-5)
+
+
+def test_convolutions_over_volumes_need_no_bias(torch):
+    conv = torch.nn.Conv3d
+    net = torch.nn.Sequential(
+        conv(2, 4, 3, bias=False), conv(4, 4, (1, 2, 2), (1, 2, 1), (0, 1, 0), 1, 2, bias=False)
+    )
+    x = np.random.default_rng(0).standard_normal((2, 2, 6, 6, 6)).astype("f")
+    model = nn.from_torch(net, {"x": ("N", 2, 6, 6, 6)})
+    assert list(model.parameters()) == ["0.weight", "1.weight"]
+    want = net(torch.tensor(x)).detach().numpy()
+    np.testing.assert_allclose(model.compile()(x)[0], want, atol=1e-5)

@@ -148,3 +148,22 @@ def test_a_state_dict_has_all_names_of_tied_weights(torch):
     np.testing.assert_allclose(trained.compile()(x)[0], want, atol=1e-5)
     back = nn.load(model, other)
     np.testing.assert_allclose(back.compile()(x)[0], want, atol=1e-5)
+
+
+@pytest.mark.parametrize("bounds", [(-1, 1), (0, None), (None, 1.0), (-1, 1e6), (2, 1)])
+def test_clamps_have_the_slope_of_pytorch_at_their_bounds(torch, bounds):
+    class Clamped(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.at = torch.nn.Parameter(torch.tensor([-2.0, -1, 0, 0.5, 1, 3]))
+
+        def forward(self, x):
+            return self.at.clamp(*bounds) * x
+
+    module, x = Clamped(), np.arange(1, 7, dtype="f")
+    model = nn.from_torch(module, {"x": (6,)})
+    made = module(torch.tensor(x))
+    np.testing.assert_array_equal(model(x), made.detach())
+    made.sum().backward()
+    slope = tn.grad(lambda p: model(x, parameters=p).sum())(model.parameters())
+    np.testing.assert_array_equal(slope["at"], module.at.grad)
