@@ -45,8 +45,11 @@ void drop_window(tn_tensor* tensor) noexcept {
   rooms().files()->release(static_cast<tn_blob*>(tensor->backing));
 }
 
-// Memory that is not zeroed yet.
-Result<Ref<tn_tensor>> reserve(tn_ctx* owner, uint32_t dtype, std::span<const int64_t> dims) {
+}  // namespace
+
+Result<Ref<tn_tensor>> reserve_tensor(tn_ctx* owner,
+                                      uint32_t dtype,
+                                      std::span<const int64_t> dims) {
   TN_TRY(bytes, dense_bytes(dtype, dims));
   auto tensor = Ref<tn_tensor>::take(new tn_tensor(owner));
   set_layout(*tensor.get(), dtype, dims);
@@ -64,10 +67,8 @@ Result<Ref<tn_tensor>> reserve(tn_ctx* owner, uint32_t dtype, std::span<const in
   return tensor;
 }
 
-}  // namespace
-
 Result<Ref<tn_tensor>> alloc_tensor(tn_ctx* owner, uint32_t dtype, std::span<const int64_t> dims) {
-  TN_TRY(tensor, reserve(owner, dtype, dims));
+  TN_TRY(tensor, reserve_tensor(owner, dtype, dims));
   std::memset(tensor->backing, 0, tensor->bytes);
   return std::move(tensor);
 }
@@ -75,7 +76,7 @@ Result<Ref<tn_tensor>> alloc_tensor(tn_ctx* owner, uint32_t dtype, std::span<con
 Result<Ref<tn_tensor>> copy_tensor(tn_ctx* owner, const DLTensor& src) {
   TN_TRY(bytes, check_tensor(src));
   (void)bytes;
-  TN_TRY(tensor, reserve(owner, dtype_of(src.dtype), dims_of(src)));
+  TN_TRY(tensor, reserve_tensor(owner, dtype_of(src.dtype), dims_of(src)));
   TN_CHECK(copy_dense(src, tensor->backing));
   return std::move(tensor);
 }
@@ -159,6 +160,13 @@ tn_status* alloc(tn_ctx* ctx, const DLTensor* proto, tn_tensor** out) {
   });
 }
 
+tn_status* alloc_uninitialized(tn_ctx* ctx, const DLTensor* proto, tn_tensor** out) {
+  return guarded_out(out, [&]() -> Result<Ref<tn_tensor>> {
+    TN_CHECK(check_rank(*proto));
+    return reserve_tensor(ctx, dtype_of(proto->dtype), dims_of(*proto));
+  });
+}
+
 tn_status* copy(tn_ctx* ctx, const DLTensor* src, tn_tensor** out) {
   return guarded_out(out, [&] { return copy_tensor(ctx, *src); });
 }
@@ -201,9 +209,13 @@ uint64_t identity(const tn_tensor* tensor) {
 }  // namespace
 
 const tn_host_tensor* tensor_service() {
-  static const tn_host_tensor table{sizeof table,   1,         view,      alloc, copy,
-                                    from_dlpack,    to_dlpack, from_blob, bytes, retain_object,
-                                    release_object, unneeded,  identity};
+  static const tn_host_tensor table{sizeof table,   1,
+                                    view,           alloc,
+                                    copy,           from_dlpack,
+                                    to_dlpack,      from_blob,
+                                    bytes,          retain_object,
+                                    release_object, unneeded,
+                                    identity,       alloc_uninitialized};
   return &table;
 }
 

@@ -52,6 +52,8 @@ namespace tenon::host {
 
 // Zeroed, dense, 64-byte aligned.
 Result<Ref<tn_tensor>> alloc_tensor(tn_ctx* owner, uint32_t dtype, std::span<const int64_t> dims);
+// The same with whatever the memory held.
+Result<Ref<tn_tensor>> reserve_tensor(tn_ctx* owner, uint32_t dtype, std::span<const int64_t> dims);
 // A dense copy; NULL strides mean dense.
 Result<Ref<tn_tensor>> copy_tensor(tn_ctx* owner, const DLTensor& src);
 // Takes over the managed tensor on success only.

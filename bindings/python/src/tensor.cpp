@@ -53,7 +53,7 @@ tn_status* TN_CALL Results::provide(void* ctx, uint64_t i, const DLTensor* proto
   return cxx::callback(session, [&] {
     if (i >= self.taken_.size()) invalid(cat("result ", i, ": expected fewer"));
     tn_tensor* raw = nullptr;
-    session.check(session.tensor->alloc(session.ctx(), proto, &raw));
+    session.check(session.tensor->alloc_uninitialized(session.ctx(), proto, &raw));
     self.taken_[i] = std::make_shared<Tensor>(self.session_, raw);
     *out = self.taken_[i]->view();
   });

@@ -42,6 +42,9 @@ typedef struct tn_host_tensor {
   void(TN_CALL* unneeded)(tn_tensor*);
   /* A number that no other tensor of this process ever has, also after this one is gone; not 0. */
   uint64_t(TN_CALL* identity)(const tn_tensor*);
+  /* As alloc, but the bytes are whatever the memory held: for callers that write all of them, as a run
+   * does with its results. Errors: as alloc. */
+  tn_status*(TN_CALL* alloc_uninitialized)(tn_ctx*, const DLTensor* proto, tn_tensor** out);
 } tn_host_tensor;
 
 #ifdef __cplusplus

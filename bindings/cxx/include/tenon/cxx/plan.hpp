@@ -213,7 +213,7 @@ class ReusedResults {
       Tensor& kept = self.kept_.at(i);
       if (!fits(kept, *proto)) {
         tn_tensor* raw = nullptr;
-        check(self.session_->tensor->alloc(self.session_->ctx(), proto, &raw));
+        check(self.session_->tensor->alloc_uninitialized(self.session_->ctx(), proto, &raw));
         kept = Tensor::take(self.session_, raw);
       }
       *out = *kept.view();

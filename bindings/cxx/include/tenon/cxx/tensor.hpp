@@ -106,7 +106,7 @@ class Results {
     return callback(*self.session_, [&] {
       if (i >= self.taken_.size()) invalid(cat("result ", i, ": expected fewer"));
       tn_tensor* raw = nullptr;
-      check(self.session_->tensor->alloc(self.session_->ctx(), proto, &raw));
+      check(self.session_->tensor->alloc_uninitialized(self.session_->ctx(), proto, &raw));
       self.taken_[i] = Tensor::take(self.session_, raw);
       *out = *self.taken_[i].view();
     });
