@@ -26,6 +26,7 @@
 #include "max_pool_args.h"
 #include "quantize_args.h"
 #include "row_args.h"
+#include "sort_args.h"
 #include "sparse_product_args.h"
 #include "types.h"
 #include "winograd_args.h"
