@@ -48,12 +48,60 @@ def _kept(key: Any, make: Callable[[], Any]) -> Any:
         return _compiled[key]
 
 
+_PLAIN = frozenset((bool, int, str, type(None)))
+
+
+def _is_plain(x: Any) -> bool:
+    kind = type(x)
+    return kind in _PLAIN or (kind is tuple and all(type(i) is int for i in x))
+
+
+def _plain_key(function: Callable[..., Any], args: tuple, named: dict[str, Any]) -> Any:
+    """By which a call is known that has arrays of NumPy, lists of them and plain values by
+    position, and plain values by name; with the arrays in order. None: there is something else
+    among them. The second item of a key is no text, unlike that of other calls (_run)."""
+    key: list[Any] = [function]
+    arrays: list[Any] = []
+    for x in args:
+        kind = type(x)
+        if kind is np.ndarray:
+            key.append(None)
+            arrays.append(x)
+        elif _is_plain(x):
+            key.append((kind, x))
+        elif kind is float:
+            key.append((kind, repr(x)))
+        elif kind in (list, tuple) and all(type(i) is np.ndarray for i in x):
+            key.append((kind, len(x)))
+            arrays.extend(x)
+        else:
+            return None
+    for name, x in named.items():
+        if not _is_plain(x):
+            return None
+        key.append((name, type(x), x))
+    return tuple(key), arrays
+
+
 def _run(function: Callable[..., Any], args: tuple, named: dict[str, Any]) -> Any:
-    leaves, _, structure = tree.flatten((list(args), named))
+    if plain := _plain_key(function, args, named):
+        key, arrays = plain
+        return _kept(key, lambda: _dispatched(function, *_taken_apart(args, named)))(*arrays)
+    leaves, structure = _taken_apart(args, named)
     arrays = [leaf for leaf in leaves if is_array(leaf)]
-    rest = [None if is_array(leaf) else (leaf,) for leaf in leaves]
-    fixed = tuple(None if one is None else _identity(one[0]) for one in rest)
+    fixed = tuple(None if is_array(leaf) else _identity(leaf) for leaf in leaves)
     key = (function, repr(structure), fixed)
+    return _kept(key, lambda: _dispatched(function, leaves, structure))(*arrays)
+
+
+def _taken_apart(args: tuple, named: dict[str, Any]) -> tuple[list[Any], Any]:
+    leaves, _, structure = tree.flatten((list(args), named))
+    return leaves, structure
+
+
+def _dispatched(function: Callable[..., Any], leaves: list[Any], structure: Any) -> Dispatched:
+    """The function of the arrays among the leaves; the others are what they are."""
+    rest = [None if is_array(leaf) else (leaf,) for leaf in leaves]
 
     def call(*given: Any) -> Any:
         arrays = iter(given)
@@ -61,7 +109,7 @@ def _run(function: Callable[..., Any], args: tuple, named: dict[str, Any]) -> An
         args, named = tree.unflatten(structure, iter(filled))
         return function(*args, **named)
 
-    return _kept(key, lambda: Dispatched(call, call))(*arrays)
+    return Dispatched(call, call)
 
 
 def plan_of(model: _core.Model) -> _core.Plan:

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ArgMax, ArgMin, Hardmax: where the largest or smallest number of an axis is.
 
+#include <algorithm>
 #include <functional>
 #include <type_traits>
 
 #include "dense.hpp"
+#include "kernels/kernel_table.h"
 #include "row_select.hpp"
 
 namespace tenon::onednn {
@@ -15,6 +17,9 @@ struct Search {
   bool wants_least = false;
   bool takes_last = false;  // of equal ones
 };
+
+constexpr int64_t kBlock = 1024;
+constexpr int64_t kLongRow = 128;  // from where on a block's best is found sooner than each place
 
 // Of numbers, without a branch: which one is best is not to be guessed. `is_better` than the best.
 template <class T, class F>
@@ -66,6 +71,44 @@ int64_t find(const Search& search, const T* row) {
   return has_nan ? nan_of(row, search) : at;
 }
 
+// What kernels/exact_reduce_args.h keeps of an element T.
+template <class T>
+using Kept = std::conditional_t<kernels::kIsReal<T> && sizeof(T) == 2,
+                                float,
+                                std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>;
+
+// In a long row of numbers that lie end to end: the block that has it, then the number itself.
+template <class T>
+int64_t find_in_blocks(const kernels::Context& context,
+                       const Search& search,
+                       ElementType type,
+                       const T* row) {
+  using A = Kept<T>;
+  const kernels::Join join = search.wants_least ? kernels::Join::kMin : kernels::Join::kMax;
+  const int64_t n = search.split.k;
+  A best = {};
+  int64_t found = 0;
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    A most = kernels::number_cast<A>(row[begin]);
+    context.table->join_run({.join = join,
+                             .type = type,
+                             .src = row + begin,
+                             .n = std::min(kBlock, n - begin),
+                             .totals = &most});
+    if (most != most) return nan_of(row, search);
+    const bool is_better = search.wants_least ? most < best : most > best;
+    if (begin > 0 && !is_better && !(search.takes_last && most == best)) continue;
+    best = most;
+    found = begin;
+  }
+  auto is_best = [&](const T& x) { return kernels::number_cast<A>(x) == best; };
+  const T *begin = row + found, *end = row + std::min(found + kBlock, n);
+  if (!search.takes_last) return std::find_if(begin, end, is_best) - row;
+  while (!is_best(*--end)) {
+  }
+  return end - row;
+}
+
 // each(outer * inner index, offset of the row, position found)
 template <class F>
 void search_all(const kernels::Context& context,
@@ -74,6 +117,7 @@ void search_all(const kernels::Context& context,
                 const void* data,
                 const F& each) {
   const AxisSplit& split = search.split;
+  const bool is_long = split.inner == 1 && split.k >= kLongRow;
   kernels::parallel_for(
       context.parallel, split.outer * split.inner,
       kernels::grain_rows(split.k * kernels::element_bytes(type)), [&](int64_t lo, int64_t hi) {
@@ -81,7 +125,9 @@ void search_all(const kernels::Context& context,
           const T* src = static_cast<const T*>(data);
           for (int64_t i = lo; i < hi; ++i) {
             int64_t offset = i / split.inner * split.k * split.inner + i % split.inner;
-            each(i, offset, find(search, src + offset));
+            each(i, offset,
+                 is_long ? find_in_blocks(context, search, type, src + offset)
+                         : find(search, src + offset));
           }
         });
       });

@@ -3,6 +3,8 @@
 // counts as the largest. What need not be sorted is in the order of the indices.
 
 #include "dense.hpp"
+#include "kernels/kernel_table.h"
+#include "kernels/scratch.h"
 #include "row_select.hpp"
 
 namespace tenon::onednn {
@@ -28,6 +30,55 @@ bool takes_few(const TopK& top) {
   return top.k == 1 || top.k <= top.split.k / parts;
 }
 
+// Short rows, of which several are sorted at once.
+bool are_sorted_together(const TopK& top) {
+  constexpr int64_t kShort = 256, kFewRows = 4;
+  return top.is_sorted && !takes_few(top) && top.split.k <= kShort &&
+         top.split.outer * top.split.inner >= kFewRows;
+}
+
+int64_t start_of_row(const AxisSplit& split, int64_t row, int64_t extent) {
+  return row / split.inner * extent * split.inner + row % split.inner;
+}
+
+// Up to kSortColumns rows from `first` on; the last of them fills the other columns. A key of up to
+// 32 bits has its index behind it.
+template <class T>
+void run_together(const TopK& top,
+                  const kernels::Context& context,
+                  int64_t first,
+                  void* const* pointers) {
+  constexpr int64_t kColumns = kernels::kSortColumns;
+  constexpr bool kHasIndex = sizeof(T) < sizeof(int64_t);
+  const int64_t n = top.split.k, inner = top.split.inner;
+  const int64_t count = std::min(kColumns, top.split.outer * inner - first);
+  auto* keys = reinterpret_cast<int64_t*>(kernels::scratch_of_thread(2 * n * kColumns * 8));
+  int64_t* const places = kHasIndex ? keys : keys + n * kColumns;
+  const T* rows[kColumns];
+  for (int64_t c = 0; c < kColumns; ++c)
+    rows[c] = static_cast<const T*>(pointers[0]) +
+              start_of_row(top.split, first + std::min(c, count - 1), n);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t c = 0; c < kColumns; ++c) {
+      const auto key = uint64_t{key_of(rows[c][i * inner], top.wants_largest)};
+      const uint64_t number = kHasIndex ? key << 32 | static_cast<uint64_t>(i) : key;
+      keys[i * kColumns + c] = static_cast<int64_t>(number ^ (uint64_t{1} << 63));
+      if (!kHasIndex) places[i * kColumns + c] = i;
+    }
+  }
+  context.table->sort_columns({.keys = keys, .indices = kHasIndex ? nullptr : places, .n = n});
+  T* const values = static_cast<T*>(pointers[2]);
+  int64_t* const indices = static_cast<int64_t*>(pointers[3]);
+  for (int64_t c = 0; c < count; ++c) {
+    const int64_t to = start_of_row(top.split, first + c, top.k);
+    for (int64_t i = 0; i < top.k; ++i) {
+      const int64_t at = places[i * kColumns + c] & UINT32_MAX;
+      if (values != nullptr) values[to + i * inner] = rows[c][at * inner];
+      if (indices != nullptr) indices[to + i * inner] = at;
+    }
+  }
+}
+
 // room: for two entries of each number of the row
 template <class T>
 void run_row(const TopK& top, const T* src, T* values, int64_t* indices, Entry<Key<T>>* room) {
@@ -51,6 +102,7 @@ void run_row(const TopK& top, const T* src, T* values, int64_t* indices, Entry<K
 
 // Bytes of a row's room: keys, the first few, or all entries twice.
 int64_t row_room(const TopK& top, int64_t key_bytes) {
+  if (are_sorted_together(top)) return 0;
   const int64_t n = top.split.k, entry_bytes = std::max<int64_t>(8, 2 * key_bytes);
   if (!top.is_sorted) return n * key_bytes;
   return (takes_few(top) ? top.k : 2 * n) * entry_bytes;
@@ -58,13 +110,12 @@ int64_t row_room(const TopK& top, int64_t key_bytes) {
 
 template <class T>
 void run_rows(const TopK& top, int64_t lo, int64_t hi, void* const* pointers) {
-  const int64_t inner = top.split.inner;
   const T* src = static_cast<const T*>(pointers[0]);
   T* values = static_cast<T*>(pointers[2]);
   int64_t* indices = static_cast<int64_t*>(pointers[3]);
   for (int64_t i = lo; i < hi; ++i) {
-    const int64_t from = i / inner * top.split.k * inner + i % inner;
-    const int64_t to = i / inner * top.k * inner + i % inner;
+    const int64_t from = start_of_row(top.split, i, top.split.k);
+    const int64_t to = start_of_row(top.split, i, top.k);
     run_row(top, src + from, values == nullptr ? nullptr : values + to,
             indices == nullptr ? nullptr : indices + to,
             reinterpret_cast<Entry<Key<T>>*>(static_cast<char*>(pointers[4]) +
@@ -79,8 +130,17 @@ const char* run(const TopK& top, const kernels::Context& context, void* const* p
       return first_of_columns(context, top.split, top.wants_largest,
                               static_cast<const T*>(pointers[0]), static_cast<T*>(pointers[2]),
                               static_cast<int64_t*>(pointers[3]));
-    kernels::parallel_for(context.parallel, top.split.outer * top.split.inner,
-                          kernels::grain_rows(top.split.k * 64),
+    const int64_t n_rows = top.split.outer * top.split.inner;
+    if (are_sorted_together(top)) {
+      constexpr int64_t kColumns = kernels::kSortColumns;
+      return kernels::parallel_for(context.parallel, (n_rows + kColumns - 1) / kColumns,
+                                   kernels::grain_rows(top.split.k * kColumns * 32),
+                                   [&](int64_t lo, int64_t hi) {
+                                     for (int64_t unit = lo; unit < hi; ++unit)
+                                       run_together<T>(top, context, unit * kColumns, pointers);
+                                   });
+    }
+    kernels::parallel_for(context.parallel, n_rows, kernels::grain_rows(top.split.k * 64),
                           [&](int64_t lo, int64_t hi) { run_rows<T>(top, lo, hi, pointers); });
   });
   return nullptr;

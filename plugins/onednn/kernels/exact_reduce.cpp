@@ -108,6 +108,8 @@ class Reducing {
   // What goes lies end to end: each result is the total of runs.
   void run_lines() const {
     const int64_t n = args_.outer.count;
+    if (args_.outer.rank == 1 && args_.inner.rank == 1 && args_.inner.count <= kShort)
+      return run_short_lines();
     const int64_t pieces = pieces_of(n, args_.inner.count, 1);
     if (pieces == 1) {
       parallel_for(context_.parallel, n, grain_rows(args_.inner.count * bytes()),
@@ -131,6 +133,35 @@ class Reducing {
     });
     for (int64_t i = 0; i < n; ++i)
       merge(i, totals.data() + i * pieces, pieces, 1);
+  }
+
+  // Lines so short that a block of them is transposed, and its rows are joined.
+  void run_short_lines() const {
+    const int64_t blocks = (args_.outer.count + kColumns - 1) / kColumns;
+    const int64_t length = args_.inner.count, stride = args_.outer.stride();
+    auto run_block = [&](int64_t first) {
+      const int64_t n = std::min(args_.outer.count - first, kColumns);
+      const T* const from = static_cast<const T*>(args_.src) + first * stride;
+      alignas(64) std::array<T, kShort * kColumns> rows;
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t k = 0; k < length; ++k)
+          rows[static_cast<size_t>(k * kColumns + i)] = from[i * stride + k];
+      std::array<A, kColumns> totals;
+      std::fill_n(totals.data(), n, start_of<A>(join_));
+      context_.table->join_rows({.join = join_,
+                                 .type = args_.type,
+                                 .src = rows.data(),
+                                 .rows = length,
+                                 .row_stride = kColumns,
+                                 .n = n,
+                                 .totals = totals.data()});
+      finish(first, totals.data(), n);
+    };
+    parallel_for(context_.parallel, blocks, grain_rows(length * kColumns * bytes()),
+                 [&](int64_t lo, int64_t hi) {
+                   for (int64_t block = lo; block < hi; ++block)
+                     run_block(block * kColumns);
+                 });
   }
 
   // What stays lies end to end: rows are joined, in blocks of columns that stay in the first cache.
@@ -214,6 +245,7 @@ class Reducing {
   static constexpr int64_t bytes() { return static_cast<int64_t>(sizeof(T)); }
 
   static constexpr int64_t kColumns = 256;
+  static constexpr int64_t kShort = 16;  // elements of a line
 
   const Context& context_;
   const ExactReduceArgs& args_;

@@ -29,6 +29,7 @@
 #include "quantize_args.h"
 #include "row_args.h"
 #include "row_product_args.h"
+#include "sort_args.h"
 #include "sparse_product_args.h"
 #include "types.h"
 #include "winograd_args.h"

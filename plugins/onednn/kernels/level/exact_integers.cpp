@@ -143,6 +143,38 @@ constexpr IntegerOp<Stored> instruction(uint32_t op) {
   }
 }
 
+template <class N>
+void multiply_by(N* totals, const N* factors, int64_t n) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i)
+    totals[i] *= factors[i];
+}
+
+// Of exponents that are all the same and not negative, squares and products of the whole tile.
+template <class N, class Stored>
+void power_tile(
+    const Stored* a, const Stored* b, const Stored* c, uint32_t bits, int64_t n, Stored* out) {
+  constexpr int64_t kTile = kExactTile * 8 / static_cast<int64_t>(sizeof(N));
+  Bits<N> others = 0;
+  for (int64_t i = 0; i < n; ++i)
+    others |= static_cast<Bits<N>>(b[i] ^ b[0]);
+  if (n == 0 || n > kTile || others != 0 || *as<N>(b) < 0)
+    return instruction<N, Stored>(TN_EXPR_POW)(a, b, c, bits, n, out);
+  Bits<N> factors[kTile];
+  Bits<N> results[kTile];
+  for (int64_t i = 0; i < n; ++i) {
+    factors[i] = static_cast<Bits<N>>(a[i]);
+    results[i] = 1;
+  }
+  for (Bits<N> left = static_cast<Bits<N>>(b[0]); left != 0; left >>= 1) {
+    if ((left & 1) != 0) multiply_by(results, factors, n);
+    if (left > 1) multiply_by(factors, factors, n);
+  }
+  const Wrap<N> w{bits};
+  for (int64_t i = 0; i < n; ++i)
+    out[i] = static_cast<Stored>(w(results[i]));
+}
+
 template <class T, class Stored>
 void load_tile(const void* src, int64_t stride, int64_t n, Stored* out) {
   const T* from = static_cast<const T*>(src);
@@ -188,6 +220,8 @@ IntegerOps<Stored> all_ops() {
     ops.of_signed[op] = instruction<Stored, Stored>(op);
     ops.of_unsigned[op] = instruction<Unsigned, Stored>(op);
   }
+  ops.of_signed[TN_EXPR_POW] = power_tile<Stored, Stored>;
+  ops.of_unsigned[TN_EXPR_POW] = power_tile<Unsigned, Stored>;
   add_comparisons<Stored>(ops.compare_signed);
   add_comparisons<Unsigned>(ops.compare_unsigned);
   add_type<uint8_t>(ops, ElementType::kU8);

@@ -134,12 +134,16 @@ void sigmoid(const double* a, const double*, const double*, int64_t n, double* o
             [](double x, double small, double) { return (x >= 0 ? 1 : small) / (1 + small); });
 }
 
-// A square is a product, rounded once.
-void power(const double* a, const double* b, const double*, int64_t n, double* out) {
-  bool are_squares = true;
-  for (int64_t i = 0; i < n; ++i)
+// A square is a product, rounded once, and a cube two of them.
+void power(const double* a, const double* b, const double* c, int64_t n, double* out) {
+  bool are_squares = true, are_cubes = true;
+  for (int64_t i = 0; i < n; ++i) {
     are_squares &= b[i] == 2;
-  instruction(are_squares ? TN_EXPR_MUL : TN_EXPR_POW)(a, are_squares ? a : b, a, n, out);
+    are_cubes &= b[i] == 3;
+  }
+  if (are_cubes)
+    return over_tile(a, a, a, n, out, [](double x, double, double) { return x * x * x; });
+  instruction(are_squares ? TN_EXPR_MUL : TN_EXPR_POW)(a, are_squares ? a : b, c, n, out);
 }
 
 template <class T>

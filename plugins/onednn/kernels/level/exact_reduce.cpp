@@ -198,17 +198,21 @@ void run_by_blocks(const JoinArgs& args) {
   }
 }
 
+// Rows without gaps, as many as a block holds; or pieces of one row.
 template <Join join, class T>
 void rows_by_blocks(const JoinArgs& args) {
   alignas(kVectorBytes) float block[kBlock];
   JoinArgs part = args;
   part.src = block;
-  part.rows = 1;
-  for (int64_t row = 0; row < args.rows; ++row) {
+  part.row_stride = args.n;
+  const bool are_narrow = args.row_stride == args.n && args.n > 0 && args.n <= kBlock;
+  const int64_t most = are_narrow ? kBlock / args.n : 1;
+  for (int64_t row = 0; row < args.rows; row += part.rows) {
+    part.rows = args.rows - row < most ? args.rows - row : most;
     for (int64_t at = 0; at < args.n; at += kBlock) {
       part.n = args.n - at < kBlock ? args.n - at : kBlock;
       part.totals = static_cast<typename Joining<join, float>::A*>(args.totals) + at;
-      load_f32({args.src, args.type}, row * args.row_stride + at, part.n, block);
+      load_f32({args.src, args.type}, row * args.row_stride + at, part.rows * part.n, block);
       rows<join, float>(part);
     }
   }

@@ -25,6 +25,9 @@ constexpr Shape kShapes[] = {
     {{5, 1, 3, 129}, {true, false, false, true}},  {{5, 6, 3, 70}, {true, false, true, false}},
     {{1, 1, 40, 2100}, {true, true, true, false}}, {{4, 0, 1, 3}, {false, true, false, false}},
     {{3, 5, 1, 2}, {false, false, false, false}},  {{1, 1, 20000, 40}, {true, true, true, false}},
+    {{1, 1, 700, 4}, {false, false, false, true}}, {{1, 1, 301, 16}, {false, false, false, true}},
+    {{3, 5, 259, 2}, {false, true, false, true}},  {{1, 1, 257, 17}, {false, false, false, true}},
+    {{1, 1, 1000, 4}, {true, true, true, false}},
 };
 constexpr ExactReduction kKinds[] = {
     ExactReduction::kSum,       ExactReduction::kMean, ExactReduction::kMax,
