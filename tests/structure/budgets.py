@@ -17,8 +17,8 @@ TOKENS_PER_FILE = 5100
 ROOMS = {
     "host core": (
         ("host/values", "host/services", "host/graph", "host/registry", "host/session"),
-        6990,
-        53400,
+        6996,
+        53490,
     ),
     "host discovery": (("host/discovery",), 337, 2344),
     "host types": (("host/types",), 550, 4400),

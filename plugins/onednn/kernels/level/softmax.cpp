@@ -59,9 +59,8 @@ struct Row {
       return scan(src, n, visit, [&](Vf x, int64_t, int64_t) { return fma(x, scale, added); });
     }
     const float* mask = row_f32(args.mask, mask_offset + at, n, mask_buffer);
-    scan(src, n, visit, [&](Vf x, int64_t i, int64_t lanes) {
-      return fma(x, scale, load_some(mask + i, lanes));
-    });
+    scan(src, n, visit,
+         [&](Vf x, int64_t i, int64_t lanes) { return fma(x, scale, load_some(mask + i, lanes)); });
   }
 
   template <class T, class Visit, class F>
