@@ -169,6 +169,9 @@ FOLLOWS = {
     ("OPS", "KERNEL"): {"com.example:Twice decompose", "com.example:Twice vjp"},
     ("DATASET", "FIELDS"): {"batches", "order", "from many threads", "an index too far"},
     ("DATASET", "RANDOM"): {"from many threads"},
+    # What they leave of their memory is whatever it held.
+    ("DATASET", "ROWS"): {"from many threads"},
+    ("DATASET", "SHAPE"): {"from many threads"},
     ("INITIALIZER", "INFINITE"): {"repeatable", "streams"},
     ("LOSS", "INFINITE"): {"gradient"},
     ("LOSS", "VALUE"): {"gradient"},

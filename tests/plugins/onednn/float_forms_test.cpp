@@ -98,7 +98,7 @@ const Form kForms[] = {
   input %b: f32[41, 1]
   %y: f32[4, 50, 1] = MatMul(%a, %b) @y
   output y = %y)",
-     "tenon:row_product"},
+     "tenon:column_product"},
     {"OneAxisTimesAMatrix", R"(input %a: f32[40]
   input %b: f32[2, 40, 33]
   %y: f32[2, 33] = MatMul(%a, %b) @y
@@ -108,7 +108,7 @@ const Form kForms[] = {
   input %b: f32[33]
   %y: f32[2, 40] = MatMul(%a, %b) @y
   output y = %y)",
-     "tenon:row_product"},
+     "tenon:column_product"},
     {"LargestOfLongRows", R"(input %x: f32[3, 1000]
   %e: f32[3, 1000] = Round(%x) @e
   %n: f32[3, 1000] = Log(%x) @n
