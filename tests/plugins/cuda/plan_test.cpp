@@ -366,8 +366,8 @@ class Refuses : public Plans, public testing::WithParamInterface<Refusal> {};
 TEST_P(Refuses, WithAReason) {
   std::string text = cat("graph {\n  input %x: f32[2, 3]\n  input %i: i64[2]\n  input %v: f32[3]\n",
                          "  input %d: f64[2, 3]\n  input %axis: i64[]\n",
-                         "  input %long: f16[1, 1, 3000000000]\n  ",
-                         GetParam().node, " @node\n  output y = %y\n}\n");
+                         "  input %long: f16[1, 1, 3000000000]\n  ", GetParam().node,
+                         " @node\n  output y = %y\n}\n");
   graph_ = parse(text);
   ASSERT_TRUE(graph_.get());
 
