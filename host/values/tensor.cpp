@@ -153,17 +153,11 @@ tn_status* view(const tn_tensor* tensor, DLTensor* out) {
   return nullptr;
 }
 
-tn_status* alloc(tn_ctx* ctx, const DLTensor* proto, tn_tensor** out) {
+template <auto kMake>
+tn_status* made(tn_ctx* ctx, const DLTensor* proto, tn_tensor** out) {
   return guarded_out(out, [&]() -> Result<Ref<tn_tensor>> {
     TN_CHECK(check_rank(*proto));
-    return alloc_tensor(ctx, dtype_of(proto->dtype), dims_of(*proto));
-  });
-}
-
-tn_status* alloc_uninitialized(tn_ctx* ctx, const DLTensor* proto, tn_tensor** out) {
-  return guarded_out(out, [&]() -> Result<Ref<tn_tensor>> {
-    TN_CHECK(check_rank(*proto));
-    return reserve_tensor(ctx, dtype_of(proto->dtype), dims_of(*proto));
+    return kMake(ctx, dtype_of(proto->dtype), dims_of(*proto));
   });
 }
 
@@ -210,12 +204,12 @@ uint64_t identity(const tn_tensor* tensor) {
 
 const tn_host_tensor* tensor_service() {
   static const tn_host_tensor table{sizeof table,   1,
-                                    view,           alloc,
+                                    view,           made<alloc_tensor>,
                                     copy,           from_dlpack,
                                     to_dlpack,      from_blob,
                                     bytes,          retain_object,
                                     release_object, unneeded,
-                                    identity,       alloc_uninitialized};
+                                    identity,       made<reserve_tensor>};
   return &table;
 }
 

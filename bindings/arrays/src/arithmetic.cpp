@@ -26,8 +26,7 @@ Values hypot(Call& c) {
   b = where(infinite, 1, b);
   // Any scale gives the same, so it counts as a number: kinks of its own would be lost in second
   // slopes.
-  Value longer = node("Max", {abs(a), abs(b)});
-  longer = c.graph.nodes("StopGradient", {&longer, 1}, Json::object(), 1, "tenon")[0];
+  Value longer = stopped(node("Max", {abs(a), abs(b)}));
   Value nothing = eq(longer, 0), scale = where(nothing, 1, longer);
   Value up = a / scale, right = b / scale;
   Value squares = where(nothing, 1, up * up + right * right);

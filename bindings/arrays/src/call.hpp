@@ -130,6 +130,7 @@ Value lt(const Operand& a, const Operand& b);
 Value eq(const Operand& a, const Operand& b);
 Value where(const Value& condition, const Operand& a, const Operand& b);
 Value cast(const Value& x, uint32_t dtype);
+Value stopped(const Value& x);  // the same numbers, through which no gradient passes
 Value as_float(const Value& x);
 Value logical_not(const Value& x);
 Value reshape(const Value& x, const std::vector<int64_t>& shape);

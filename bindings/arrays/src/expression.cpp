@@ -38,6 +38,10 @@ Value lt(const Operand& a, const Operand& b) {
 Value eq(const Operand& a, const Operand& b) {
   return node("Equal", {a, b});
 }
+Value stopped(const Value& x) {
+  return x.graph->nodes("StopGradient", {&x, 1}, Json::object(), 1, "tenon")[0];
+}
+
 Value where(const Value& condition, const Operand& a, const Operand& b) {
   return node("Where", {condition, a, b});
 }

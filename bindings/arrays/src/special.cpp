@@ -86,10 +86,6 @@ Values digamma(Call& c) {
   return cast(where(is_pole, pole, where(is_below, below, above)), c[0].dtype);
 }
 
-Value stopped(const Value& x) {
-  return x.graph->nodes("StopGradient", {&x, 1}, Json::object(), 1, "tenon")[0];
-}
-
 // p[0] x^n + p[1] x^(n-1) + ..
 template <size_t n>
 Value polynomial(const Value& x, const double (&p)[n]) {

@@ -8,27 +8,21 @@
 #include <vector>
 
 #include "kernels/context.h"
+#include "window_axes.hpp"
 
 namespace tenon::onednn {
 namespace {
 
-constexpr size_t kAxes = 3;        // fewer spatial axes: the first ones have one pixel
 constexpr int64_t kChannels = 64;  // that are looked at at once
 constexpr int32_t kOutside = -1;   // the tap of a window that has no pixel of the image
 
-using Sizes = std::array<int64_t, kAxes>;
-struct DilatedMax {
-  int64_t images = 1;
-  int64_t channels = 1;
-  Sizes in{1, 1, 1};
-  Sizes out{1, 1, 1};
-  Sizes kernel{1, 1, 1};
-  Sizes stride{1, 1, 1};
-  Sizes step{1, 1, 1};  // from tap to tap
-  Sizes pad{};
+using Sizes = WindowAxes::Sizes;
+struct DilatedMax : WindowAxes {
+  int64_t images;
+  int64_t channels;
 
-  int64_t in_count() const { return in[0] * in[1] * in[2]; }
-  int64_t n_taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  DilatedMax(const Window& window, const Dims& from, const Dims& to)
+      : WindowAxes(window, from, to), images(from[0]), channels(from[1]) {}
   Sizes at(const Sizes& sizes, int64_t i) const {
     return {i / (sizes[1] * sizes[2]), i / sizes[2] % sizes[1], i % sizes[2]};
   }
@@ -43,21 +37,6 @@ struct DilatedMax {
     return ((pixel[0] * in[1] + pixel[1]) * in[2] + pixel[2]) * channels;
   }
 };
-
-DilatedMax form_of(const Window& window, const Dims& in, const Dims& out) {
-  DilatedMax m{.images = in[0], .channels = in[1]};
-  const size_t n_axes = in.size() - 2;
-  for (size_t i = 0; i < n_axes; ++i) {
-    const size_t axis = kAxes - n_axes + i;
-    m.in[axis] = in[i + 2];
-    m.out[axis] = out[i + 2];
-    m.kernel[axis] = window.kernel[i];
-    m.stride[axis] = window.strides[i];
-    m.step[axis] = window.dilates[i] + 1;
-    m.pad[axis] = window.pad_begin[i];
-  }
-  return m;
-}
 
 // What is known of some channels of a window.
 struct Best {
@@ -127,7 +106,7 @@ std::vector<int64_t> offsets_of_taps(const DilatedMax& m) {
   std::vector<int64_t> offsets;
   for (int64_t i = 0; i < m.n_taps(); ++i) {
     Sizes tap = m.at(m.kernel, i);
-    for (size_t axis = 0; axis < kAxes; ++axis)
+    for (size_t axis = 0; axis < WindowAxes::kAxes; ++axis)
       tap[axis] *= m.step[axis];
     offsets.push_back(m.offset(tap));
   }
@@ -144,7 +123,7 @@ void spread(const DilatedMax& m,
   const int64_t n = std::min(kChannels, m.channels - first);
   for (int64_t i = 0; i < m.in_count(); ++i)
     std::fill_n(dx + i * m.channels + first, n, 0.0F);
-  const int64_t n_windows = m.out[0] * m.out[1] * m.out[2];
+  const int64_t n_windows = m.out_count();
   for (int64_t i = 0; i < n_windows; ++i) {
     const int64_t from = i * m.channels + first, to = m.offset(m.pixel(m.at(m.out, i))) + first;
     for (int64_t c = 0; c < n; ++c) {
@@ -156,8 +135,8 @@ void spread(const DilatedMax& m,
 
 Step step_of(const std::string& name, const DilatedMax& m, const View& dst) {
   Step step{.name = name, .kernel = "tenon:dilated_max", .always_succeeds = true};
-  step.flops = static_cast<double>(m.images * m.out[0] * m.out[1] * m.out[2] * m.channels) *
-               static_cast<double>(m.n_taps());
+  step.flops =
+      static_cast<double>(m.images * m.out_count() * m.channels) * static_cast<double>(m.n_taps());
   step.bytes = static_cast<double>(m.images * m.in_count() * m.channels) * sizeof(float) +
                static_cast<double>(dst.bytes());
   return step;
@@ -180,7 +159,7 @@ void add_dilated_max(Lowering& lowering,
                      const View& src,
                      const View& dst,
                      const Place* taps) {
-  const DilatedMax m = form_of(window, src.dims, dst.dims);
+  const DilatedMax m(window, src.dims, dst.dims);
   Step step = step_of(name, m, dst);
   step.places = {place_of(src), place_of(dst)};
   if (taps != nullptr) step.places.push_back(*taps);
@@ -205,13 +184,13 @@ void add_dilated_max_grad(Lowering& lowering,
                           const View& dy,
                           const View& dx,
                           Place taps) {
-  const DilatedMax m = form_of(window, dx.dims, dy.dims);
+  const DilatedMax m(window, dx.dims, dy.dims);
   Step step = step_of(name, m, dy);
   step.places = {place_of(dy), taps, place_of(dx)};
   step.kernel_function = [m, offsets = offsets_of_taps(m)](const kernels::Context& context,
                                                            void* const* pointers) -> const char* {
     const int64_t n_blocks = (m.channels + kChannels - 1) / kChannels;
-    const int64_t n_windows = m.out[0] * m.out[1] * m.out[2];
+    const int64_t n_windows = m.out_count();
     const int64_t bytes = (m.in_count() + n_windows) * kChannels * int64_t{sizeof(float)};
     kernels::parallel_for(
         context.parallel, m.images * n_blocks, kernels::grain_rows(bytes),

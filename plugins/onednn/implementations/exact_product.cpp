@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "dense.hpp"
+#include "stack_starts.hpp"
 
 namespace tenon::onednn {
 namespace {
@@ -18,22 +19,8 @@ Dims as_matrices(const Value& value, bool is_left) {
   return dims;
 }
 
-// Where the operand of each product of the stack begins, whose leading axes broadcast.
 std::vector<int64_t> starts_of(const Dims& operand, const Dims& stack) {
-  std::vector<int64_t> starts;
-  const size_t n_axes = operand.size() - 2;
-  const int64_t n = element_count(stack);
-  for (int64_t product = 0; product < n; ++product) {
-    int64_t at = 0, stride = operand[n_axes] * operand[n_axes + 1], rest = product;
-    for (size_t i = 0; i < n_axes; ++i) {
-      const int64_t extent = operand[n_axes - 1 - i], among = stack[stack.size() - 1 - i];
-      if (extent != 1) at += rest % among * stride;
-      stride *= extent;
-      rest /= among;
-    }
-    starts.push_back(at);
-  }
-  return starts;
+  return stack_starts(operand, row_major_strides(operand), stack);
 }
 
 }  // namespace

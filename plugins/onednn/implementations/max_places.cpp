@@ -8,27 +8,19 @@
 
 #include "conv_geometry.hpp"
 #include "dense.hpp"
+#include "window_axes.hpp"
 
 namespace tenon::onednn {
 namespace {
 
-constexpr size_t kAxes = 3;       // fewer spatial axes: the first ones have one pixel
 constexpr int64_t kColumns = 64;  // of a row of results, which are found at once
 
-using Sizes = std::array<int64_t, kAxes>;
-struct MaxPlaces {
+using Sizes = WindowAxes::Sizes;
+struct MaxPlaces : WindowAxes {
   int64_t planes = 1;  // images times channels
-  Sizes in{1, 1, 1};
-  Sizes out{1, 1, 1};
-  Sizes kernel{1, 1, 1};
-  Sizes stride{1, 1, 1};
-  Sizes step{1, 1, 1};  // from tap to tap
-  Sizes pad{};
   size_t n_axes = kAxes;
   bool is_by_column = false;  // indices count the first spatial axis fastest
 
-  int64_t in_count() const { return in[0] * in[1] * in[2]; }
-  int64_t out_count() const { return out[0] * out[1] * out[2]; }
   int64_t place(size_t axis, int64_t at, int64_t tap) const {
     return at * stride[axis] - pad[axis] + tap * step[axis];
   }
@@ -111,23 +103,12 @@ void lower_max_places(Lowering& lowering, int index) {
   const Dims& in = graph.values[node.inputs[0]].dims;
   const Dims& out = graph.values[node.outputs[1]].dims;
   const Window window = find_window(node, in, out, node.integers("kernel_shape"));
-  MaxPlaces m{.planes = in[0] * in[1],
-              .n_axes = in.size() - 2,
-              .is_by_column = node.integer("storage_order", 0) != 0};
-  for (size_t i = 0; i < m.n_axes; ++i) {
-    const size_t axis = kAxes - m.n_axes + i;
-    m.in[axis] = in[i + 2];
-    m.out[axis] = out[i + 2];
-    m.kernel[axis] = window.kernel[i];
-    m.stride[axis] = window.strides[i];
-    m.step[axis] = window.dilates[i] + 1;
-    m.pad[axis] = window.pad_begin[i];
-  }
+  const MaxPlaces m{
+      {window, in, out}, in[0] * in[1], in.size() - 2, node.integer("storage_order", 0) != 0};
   lower_dense(lowering, index, "tenon:max_places",
               [m](const kernels::Context& context, void* const* pointers) -> const char* {
-                const int64_t taps = m.kernel[0] * m.kernel[1] * m.kernel[2];
                 kernels::parallel_for(context.parallel, m.planes,
-                                      kernels::grain_rows(m.out_count() * taps * 8),
+                                      kernels::grain_rows(m.out_count() * m.n_taps() * 8),
                                       [&](int64_t lo, int64_t hi) {
                                         for (int64_t plane = lo; plane < hi; ++plane)
                                           run_plane(m, plane, pointers);

@@ -29,7 +29,7 @@ void swap_last(Dims& dims) {
 
 class Matmul {
  public:
-  Matmul(const ProductSite& site, const Operands& operands, const Epilogue& epilogue)
+  Matmul(const ProductSite& site, const ProductOperands& operands, const Epilogue& epilogue)
       : lowering_(site.lowering),
         product_(site.product),
         node_(site.node()),
@@ -209,7 +209,7 @@ class Matmul {
   Lowering& lowering_;
   const Product& product_;
   const Node& node_;
-  const Operands operands_;
+  const ProductOperands operands_;
   const Epilogue& epilogue_;
   View a_, b_;
   int bias_;
@@ -228,7 +228,7 @@ struct Form {
   bool is_gemm() const { return is_made() && matmul->is_gemm(); }
 };
 
-Form describe(const ProductSite& site, const Operands& operands, const Epilogue& epilogue) {
+Form describe(const ProductSite& site, const ProductOperands& operands, const Epilogue& epilogue) {
   Form form{std::make_shared<Matmul>(site, operands, epilogue)};
   form.why_not = form.matmul->describe(epilogue.nodes.empty());
   return form;
@@ -240,7 +240,7 @@ struct Forms {
 
 // oneDNN's gemm takes 35 ms to make its kernels when a process first needs one. So a newer kernel
 // for the product alone is taken before a gemm for the whole.
-Forms describe_forms(const ProductSite& site, const Operands& operands) {
+Forms describe_forms(const ProductSite& site, const ProductOperands& operands) {
   Forms forms;
   if (!site.epilogue.nodes.empty()) forms.whole = describe(site, operands, site.epilogue);
   if (forms.whole.is_made() && !forms.whole.is_gemm()) return forms;
@@ -252,10 +252,10 @@ Forms describe_forms(const ProductSite& site, const Operands& operands) {
 
 // Where there is gemm alone: as row-major matrices, if these have a newer kernel. The copies are
 // won back (heads of 64 in thirds of rows, 4 to 256 tokens: 0.8 to 0.93 of the time).
-Forms without_gemm(const ProductSite& site, const Operands& found) {
+Forms without_gemm(const ProductSite& site, const ProductOperands& found) {
   Forms forms = describe_forms(site, found);
   if (!forms.alone.is_gemm() || found.int8 || found.packs_b || found.packs_in_run) return forms;
-  Operands copied = found;
+  ProductOperands copied = found;
   for (View* view : {&copied.b, &copied.a}) {
     if (is_row_major(*view)) continue;
     view->strides = row_major_strides(view->dims);
@@ -286,7 +286,7 @@ Names onednn_product_form_names() {
 
 Offer offer_onednn_product(const ProductSite& site) {
   return accepted([&site] {
-    const Forms forms = without_gemm(site, read_operands(site));
+    const Forms forms = without_gemm(site, read_product_operands(site));
     const std::span<const Implementation<Forms>> list(kForms);
     choose<Forms>(site.lowering, forms, list.subspan(site.epilogue.nodes.empty() ? 1 : 0));
   });

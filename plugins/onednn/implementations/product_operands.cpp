@@ -13,7 +13,7 @@ class OperandReader {
         product_(site.product),
         is_alone_(site.epilogue.nodes.empty() && site.product.bias == kNone) {}
 
-  Operands read() {
+  ProductOperands read() {
     a_ = lowering_.view(product_.a);
     b_ = lowering_.view(product_.b);
     bool b_constant = lowering_.is_constant_view(b_);
@@ -108,13 +108,13 @@ class OperandReader {
   Lowering& lowering_;
   const Product& product_;
   const bool is_alone_;
-  Operands made_;
+  ProductOperands made_;
   View a_, b_;
 };
 
 }  // namespace
 
-Operands read_operands(const ProductSite& site) {
+ProductOperands read_product_operands(const ProductSite& site) {
   return OperandReader(site).read();
 }
 

@@ -7,7 +7,7 @@
 namespace tenon::onednn {
 
 // The operands as the primitive reads them, whatever it takes along.
-struct Operands {
+struct ProductOperands {
   View a, b;
   bool int8 = false;
   bool packs_b = false;       // once, while the plan is made
@@ -17,6 +17,6 @@ struct Operands {
 };
 
 // Adds the steps that convert and copy them.
-Operands read_operands(const ProductSite& site);
+ProductOperands read_product_operands(const ProductSite& site);
 
 }  // namespace tenon::onednn

@@ -10,12 +10,13 @@
 #include <vector>
 
 #include "product.hpp"
+#include "stack_starts.hpp"
 
 namespace tenon::onednn {
 namespace {
 
 // The operands as [batch.., 1, k] and [batch.., k, n] by their strides.
-struct Operands {
+struct RowAndMatrix {
   View row, matrix;
 };
 
@@ -28,7 +29,7 @@ View as_matrix(View view, bool is_left) {
   return view;
 }
 
-Operands operands_of(const ProductSite& site) {
+RowAndMatrix operands_of(const ProductSite& site) {
   const Lowering& lowering = site.lowering;
   const Product& product = site.product;
   View a = as_matrix(lowering.view(product.a), true);
@@ -41,22 +42,6 @@ Operands operands_of(const ProductSite& site) {
 
 bool is_plain(const View& view) {
   return view.type == ElementType::kF32 && !view.is_quantized() && view.channels == nullptr;
-}
-
-// Where each matrix of the stack begins, over the axes of both in front of the last two.
-std::vector<int64_t> starts_of(const View& view, const Dims& batch) {
-  Dims strides(batch.size(), 0);
-  const size_t own = view.dims.size() - 2;
-  for (size_t i = 0; i < own; ++i)
-    if (view.dims[i] != 1) strides[batch.size() - own + i] = view.strides[i];
-  std::vector<int64_t> starts;
-  for (int64_t i = 0, n = element_count(batch); i < n; ++i) {
-    int64_t at = 0, rest = i;
-    for (size_t axis = batch.size(); axis-- > 0; rest /= batch[axis])
-      at += rest % batch[axis] * strides[axis];
-    starts.push_back(at);
-  }
-  return starts;
 }
 
 Dims batch_of(const View& a, const View& b) {
@@ -80,7 +65,7 @@ int64_t step_of(const View& view, size_t from_last) {
 Offer offer_row_product(const ProductSite& site) {
   const Lowering& lowering = site.lowering;
   const int value = site.node().outputs[0];
-  const Operands operands = operands_of(site);
+  const RowAndMatrix operands = operands_of(site);
   const View &row = operands.row, &matrix = operands.matrix;
   if (site.product.bias != kNone) return refused("a bias of its own");
   if (!is_plain(row) || !is_plain(matrix) || lowering.stored_type(value) != ElementType::kF32 ||
@@ -104,9 +89,10 @@ Offer offer_row_product(const ProductSite& site) {
     step.flops = 2.0 * static_cast<double>(dst.count() * piece.k);
     step.bytes = static_cast<double>(row.bytes() + matrix.bytes() + dst.bytes());
     step.places = {place_of(row), place_of(matrix), place_of(dst)};
-    step.kernel_function =
-        [piece, row_starts = starts_of(row, batch), matrix_starts = starts_of(matrix, batch)](
-            const kernels::Context& context, void* const* pointers) -> const char* {
+    step.kernel_function = [piece, row_starts = stack_starts(row.dims, row.strides, batch),
+                            matrix_starts = stack_starts(matrix.dims, matrix.strides, batch)](
+                               const kernels::Context& context,
+                               void* const* pointers) -> const char* {
       kernels::RowProductArgs args{piece, row_starts, matrix_starts};
       args.matrix.a = static_cast<const float*>(pointers[0]);
       args.matrix.b = static_cast<const float*>(pointers[1]);
