@@ -69,7 +69,7 @@ bool may_be_of_sizes(int32_t code) {
 // The assumptions that a failure disproves and the specialization was compiled under.
 struct Revision {
   Lost lost;
-  bool distrusts_declared = false, is_new = false;
+  bool distrusts_declared = false, closes_sizes = false, is_new = false;
 };
 
 // Under the plan's lock.
@@ -83,7 +83,13 @@ Revision revise(tn_plan& plan, const Compiled& compiled, const Step* at, const S
   }
   const Lost& before = compiled.compiled_under.lost;
   out.is_new = std::ranges::any_of(lost, [&](const auto& one) { return !before.count(one.first); });
-  if (out.is_new || !compiled.rests_on_declared || !may_be_of_sizes(failed.code())) return out;
+  const bool rests_on_sizes = compiled.is_open || compiled.rests_on_declared;
+  if (out.is_new || !rests_on_sizes || !may_be_of_sizes(failed.code())) return out;
+  if (compiled.is_open) {
+    out.closes_sizes = std::exchange(plan.assumptions.opens_sizes, false);
+    out.is_new = true;
+    return out;
+  }
   out.distrusts_declared = std::exchange(plan.assumptions.trusts_declared, false);
   out.is_new = true;
   return out;
@@ -94,6 +100,7 @@ void restore(tn_plan& plan, const Revision& revision) {
   for (const auto& [who, why] : revision.lost)
     plan.assumptions.lost.erase(who);
   if (revision.distrusts_declared) plan.assumptions.trusts_declared = true;
+  if (revision.closes_sizes) plan.assumptions.opens_sizes = true;
 }
 
 // The specialization that replaces one that failed; NULL when the failure is final.
@@ -186,14 +193,16 @@ Status run_or_recompile(tn_plan* plan, CompiledRef compiled, const RunRequest& r
   nlohmann::json* profile = request.profile;
   size_t n_layers = profile ? profile->size() : 0;
   Status first;
+  bool has_trusted = false;
   for (;;) {
     const Step* at = nullptr;
     Status status = run_specialization(plan, *compiled, asks, &at);
     if (status.ok()) {
-      if (first.ok() || first.code() == TN_UNIMPLEMENTED) return status;
+      if (first.ok() || !has_trusted || first.code() == TN_UNIMPLEMENTED) return status;
       warn(*plan, cat("the model declares other sizes than it computes: ", first.text()));
       return status;
     }
+    has_trusted = has_trusted || compiled->rests_on_declared;
     compiled = specialization_instead_of(plan, compiled, at, status, request.in);
     if (first.ok()) first = std::move(status);
     if (!compiled) return first;

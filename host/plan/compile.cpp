@@ -6,8 +6,11 @@
 #include "memory/arena.hpp"
 #include "plan/assumptions.hpp"
 #include "plan/bind.hpp"
+#include "plan/open_sizes.hpp"
 #include "plan/partition.hpp"
 #include "plan/plan.hpp"
+#include "sizes/alike.hpp"
+#include "sizes/seen_sizes.hpp"
 #include "values/tensor_layout.hpp"
 
 namespace tenon::host {
@@ -27,10 +30,11 @@ class Builder {
 
   Status build(bool spares_constants) {
     TN_CHECK(add_inputs());
-    TN_TRY(partitions, compile_partitions(plan_, out_->graph.get(), out_->compiled_under.lost,
-                                          spares_constants, &out_->fallbacks));
+    TN_TRY(partitions, compile_partitions(out_, spares_constants));
+    if (out_->is_open && !pays_open(partitions))
+      return {TN_UNIMPLEMENTED, "most nodes read sizes that change"};
     for (CompiledPartition& one : partitions) {
-      if (one.partition.is_late)
+      if (one.partition.is_late())
         TN_CHECK(add_late(one));
       else
         TN_CHECK(one.exe ? add_partition(one) : add_control(one.partition));
@@ -122,8 +126,8 @@ class Builder {
     BackendUse& use = *plan_->backends[partition.backend];
     Step step;
     step.backend = partition.backend;
-    TN_CHECK(
-        connect(compiled.graph.get(), use.own_memory ? partition.backend : kCpuSpace, use, &step));
+    step.has_state = use.table->state_new && g().count(compiled.graph.get(), TN_LIST_STATES) > 0;
+    TN_CHECK(connect(compiled.graph.get(), use.own_memory ? partition.backend : kCpuSpace, &step));
     step.workspace = use.table->workspace(use.self, compiled.exe.get());
     set_names(partition, use.id, &step);
     step.exe = std::move(compiled.exe);
@@ -141,18 +145,25 @@ class Builder {
   Status add_late(const CompiledPartition& late) {
     Step step;
     step.kind = StepKind::kLate;
-    TN_CHECK(connect(late.graph.get(), kCpuSpace, *plan_->backends[late.partition.backend], &step));
+    TN_CHECK(connect(late.graph.get(), kCpuSpace, &step));
     set_names(late.partition, "late sizes", &step);
-    TN_TRY(plan, make_plan(plan_->ctx, late.graph.get(), {}, plan_->options_text));
+    TN_TRY(plan, late_plan(late.graph.get()));
     step.bodies.emplace_back("", plan);
     add_step(std::move(step));
     return {};
   }
 
+  // Layers that are alike have one plan, which compiles once for all of them.
+  Result<Ref<tn_plan>> late_plan(const tn_graph* graph) {
+    for (const Ref<tn_plan>& plan : late_plans_)
+      if (are_alike(*plan->graph.get(), *graph)) return plan;
+    TN_TRY(plan, make_plan(plan_->ctx, graph, {}, plan_->options_text));
+    return late_plans_.emplace_back(plan);
+  }
+
   // The partition's inputs and outputs as slots, by name. What the backend keeps as state is
   // neither.
-  Status connect(const tn_graph* sub, int space, const BackendUse& use, Step* step) {
-    step->has_state = use.table->state_new && g().count(sub, TN_LIST_STATES) > 0;
+  Status connect(const tn_graph* sub, int space, Step* step) {
     for (uint32_t which : {TN_LIST_INPUTS, TN_LIST_OUTPUTS}) {
       for (uint64_t i = 0, n = g().count(sub, which); i < n; ++i) {
         tn_value_id theirs = g().value_at(sub, which, i, 0);
@@ -246,35 +257,67 @@ class Builder {
   std::unordered_map<std::pair<tn_value_id, int>, int, KeyHash> slots_;
   // Inputs and new values of states that a backend keeps.
   std::unordered_map<tn_value_id, int> kept_;
+  std::vector<Ref<tn_plan>> late_plans_;
 };
 
-// *again: it failed after a backend had discarded constants, which the next ones have not seen.
-Result<CompiledRef> compile_once(tn_plan* plan, Inputs in, bool spares_constants, bool* again) {
+// open: which sizes may change, or NULL. *again: it failed after a backend had discarded constants,
+// which the next ones have not seen.
+Result<CompiledRef> compile_once(
+    tn_plan* plan, Inputs in, const OpenSizes* open, bool spares_constants, bool* again) {
   auto compiled = std::make_shared<Compiled>();
   compiled->plan = plan;
+  compiled->is_open = open != nullptr;
   {
     std::lock_guard lock(plan->mutex);
     compiled->compiled_under = plan->assumptions;
   }
   TN_TRY(bound, bind_shapes(plan, in, compiled->compiled_under, &compiled->key));
   compiled->graph = std::move(bound);
+  if (open)
+    TN_CHECK(declare_seen_sizes(compiled->graph.get(),
+                                {open->seen[0]->graph.get(), open->seen[1]->graph.get()}));
   Status built = Builder(plan, compiled.get()).build(spares_constants);
   *again = !built.ok() && has_discarded_constants(*compiled->graph.get());
   TN_CHECK(std::move(built));
   compiled->rests_on_declared =
-      compiled->compiled_under.trusts_declared && trusts_declared(*compiled->graph.get());
+      !open && compiled->compiled_under.trusts_declared && trusts_declared(*compiled->graph.get());
   // Slots and executables hold what they read; weights that are packed by now go.
   compiled->graph = Ref<tn_graph>::take(without_constants(*compiled->graph.get()));
   return compiled;
 }
 
+// NULL: it does not pay, or not everything can be compiled so.
+CompiledRef compile_open(tn_plan* plan, Inputs in) {
+  std::optional<OpenSizes> open = open_sizes_for(plan, in);
+  if (!open) return nullptr;
+  std::vector<DLTensor> tensors;
+  for (std::vector<int64_t>& one : open->shapes)
+    tensors.push_back({nullptr,
+                       {kDLCPU, 0},
+                       static_cast<int32_t>(one.size() - 1),
+                       dl_type(static_cast<uint32_t>(one[0])),
+                       one.data() + 1,
+                       nullptr,
+                       0});
+  std::vector<const DLTensor*> inputs;
+  for (const DLTensor& tensor : tensors)
+    inputs.push_back(&tensor);
+  bool again = false;
+  Result<CompiledRef> made = compile_once(plan, inputs, &*open, false, &again);
+  if (made.ok()) return *made;
+  std::lock_guard lock(plan->mutex);
+  plan->never_open.push_back(open->shapes);
+  return nullptr;
+}
+
 }  // namespace
 
 Result<CompiledRef> compile_for(tn_plan* plan, Inputs in) {
+  if (CompiledRef open = compile_open(plan, in)) return open;
   bool again = false;
-  auto made = compile_once(plan, in, true, &again);
+  auto made = compile_once(plan, in, nullptr, true, &again);
   if (!again) return made;
-  return compile_once(plan, in, false, &again);
+  return compile_once(plan, in, nullptr, false, &again);
 }
 
 }  // namespace tenon::host

@@ -5,7 +5,6 @@
 
 #include "graph/op_table.hpp"
 #include "plan/assumptions.hpp"
-#include "plan/late_sizes.hpp"
 #include "plan/partition.hpp"
 #include "services/trace.hpp"
 
@@ -26,27 +25,29 @@ bool is_whole(const tn_graph& graph) {
 
 class Compiler {
  public:
-  Compiler(tn_plan* plan, tn_graph* graph, Lost lost, bool spares_constants)
-      : plan_(plan), graph_(graph), lost_(std::move(lost)), spares_constants_(spares_constants) {}
+  Compiler(Compiled* bound, bool spares_constants)
+      : bound_(bound),
+        plan_(bound->plan),
+        graph_(bound->graph.get()),
+        lost_(bound->compiled_under.lost),
+        spares_constants_(spares_constants) {
+    if (bound->is_open) late_sizes_ = LateSizes::kAll;
+    if (!plan_->states.empty()) late_sizes_ = LateSizes::kNone;  // states stay with their plan
+  }
 
-  Result<std::vector<CompiledPartition>> run(std::vector<Fallback>* fallbacks) {
+  Result<std::vector<CompiledPartition>> run() {
     for (;;) {  // each round takes nodes from a backend that had them
-      std::vector<Fallback> found;
-      TN_TRY(partitions, split(&found));
+      bound_->fallbacks.clear();
+      TN_TRY(partitions, split());
       TN_TRY(is_done, compile_all(partitions));
-      if (!is_done) continue;
-      *fallbacks = std::move(found);
-      return std::move(made_);
+      if (is_done) return std::move(made_);
     }
   }
 
  private:
-  Result<std::vector<Partition>> split(std::vector<Fallback>* found) {
+  Result<std::vector<Partition>> split() {
     Span span(plan_->trace(), "compile", "partition");
-    TN_TRY(out, partition(graph_, plan_->backends, lost_, found));
-    // States stay with the plan that has them.
-    if (plan_->states.empty()) split_late_sizes(*graph_, plan_->backends, &out, found);
-    return out;
+    return partition(graph_, plan_->backends, lost_, late_sizes_, &bound_->fallbacks);
   }
 
   // False: a backend has lost a partition.
@@ -60,8 +61,8 @@ class Compiler {
       made_.push_back(same == before.end() ? CompiledPartition() : std::move(*same));
       made_.back().partition = partition;
       if (partition.backend == kHostBackend || made_.back().exe) continue;
-      if (partition.is_late) {
-        TN_TRY(cut, cut_out(partition.nodes));
+      if (partition.is_late()) {
+        TN_TRY(cut, cut_late(*graph_, partition.nodes, partition.repeated, late_sizes_));
         made_.back().graph = std::move(cut);
         continue;
       }
@@ -121,7 +122,7 @@ class Compiler {
     for (tn_node_id node : partition.nodes) {
       all.emplace_back(view(graph_service()->node_name(graph_, node)));
       if (!asks) continue;
-      CompiledPartition tried{{partition.backend, 0, {node}}, {}, {}};
+      CompiledPartition tried{{partition.backend, 0, {node}, {}}, {}, {}};
       if (compile_one(tried).code() == TN_UNIMPLEMENTED) alone.push_back(all.back());
     }
     return alone.empty() ? all : alone;
@@ -135,9 +136,11 @@ class Compiler {
     return {};
   }
 
+  Compiled* bound_;
   tn_plan* plan_;
   tn_graph* graph_;
   Lost lost_;
+  LateSizes late_sizes_ = LateSizes::kHeavy;
   const bool spares_constants_;
   std::vector<CompiledPartition> made_;
 };
@@ -152,12 +155,8 @@ bool has_discarded_constants(const tn_graph& graph) {
   });
 }
 
-Result<std::vector<CompiledPartition>> compile_partitions(tn_plan* plan,
-                                                          tn_graph* graph,
-                                                          Lost lost,
-                                                          bool spares_constants,
-                                                          std::vector<Fallback>* fallbacks) {
-  return Compiler(plan, graph, std::move(lost), spares_constants).run(fallbacks);
+Result<std::vector<CompiledPartition>> compile_partitions(Compiled* bound, bool spares_constants) {
+  return Compiler(bound, spares_constants).run();
 }
 
 }  // namespace tenon::host

@@ -107,9 +107,10 @@ Result<DecomposedGraph*> Decompositions::decomposed(const tn_graph& graph,
 
 Result<DecomposedGraph*> Decompositions::of_refused(const Assignment& all) {
   std::vector<tn_node_id> refused;
-  for (size_t i = 0; i < all.nodes.size(); ++i)
-    if (all.backend[i] != 0 && is_composite(all.graph, all.nodes[i]))
-      refused.push_back(all.nodes[i]);
+  for (size_t i = 0; i < all.nodes.size(); ++i) {
+    const bool is_refused = all.backend[i] > 0 || all.backend[i] == kUnclaimed;
+    if (is_refused && is_composite(all.graph, all.nodes[i])) refused.push_back(all.nodes[i]);
+  }
   std::ranges::sort(refused);
   if (refused.empty()) return nullptr;
   TN_TRY(first, decomposed(*all.graph, refused));

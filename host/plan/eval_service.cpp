@@ -205,6 +205,7 @@ Result<Ref<tn_plan>> make_plan(tn_ctx* ctx,
   // bit of a result may depend on which shapes came before.
   plan->shares_passes = plan->states.empty() && !options.rest.value("deterministic", false) &&
                         !trusts_declared(*plan->graph.get());
+  if (plan->shares_passes) plan->symbols.emplace(*plan->graph.get());
   return plan;
 }
 

@@ -59,7 +59,7 @@ std::vector<Edge> edges_of(const Assignment& all) {
   for (size_t i = 0; i < all.nodes.size(); ++i)
     for (tn_value_id input : all.graph->tables->nodes.find(all.nodes[i])->inputs) {
       auto from = all.index.find(graph_service()->producer(all.graph, input, nullptr));
-      if (from == all.index.end()) continue;
+      if (from == all.index.end() || all.backend[from->second] == kRepeated) continue;
       // Each control-flow node is a partition of its own.
       bool differs = all.backend[from->second] != all.backend[i];
       out.push_back({from->second, i, differs || all.backend[i] == kHostBackend});
@@ -122,10 +122,12 @@ Result<std::vector<size_t>> depths(const Assignment& all) {
 Result<std::vector<Partition>> partition(tn_graph* graph,
                                          const BackendUses& backends,
                                          const Lost& lost,
+                                         LateSizes late_sizes,
                                          std::vector<Fallback>* fallbacks) {
   TN_TRY(all, assign(*graph, backends, lost));
   Decompositions decompositions(backends, lost);
   for (;;) {
+    assign_late(all, backends, late_sizes);
     TN_TRY(decomposed, decompositions.of_refused(all));
     if (!decomposed) break;
     graph->tables = decomposed->graph->tables;
@@ -138,6 +140,7 @@ Result<std::vector<Partition>> partition(tn_graph* graph,
   TN_TRY(depth, depths(all));
   std::map<std::tuple<size_t, int, size_t>, Partition> partitions;
   for (size_t i = 0; i < all.nodes.size(); ++i) {
+    if (all.backend[i] == kRepeated) continue;
     size_t alone = all.backend[i] == kHostBackend ? i + 1 : 0;
     Partition& partition = partitions[{depth[i], all.backend[i], alone}];
     partition.backend = all.backend[i];
@@ -147,6 +150,10 @@ Result<std::vector<Partition>> partition(tn_graph* graph,
   std::vector<Partition> out;
   for (auto& [key, partition] : partitions)
     out.push_back(std::move(partition));
+  if (late_sizes == LateSizes::kNone) return out;
+  const Lateness lateness(*graph);
+  for (Partition& partition : out)
+    if (partition.is_late()) partition.repeated = numbers_for(*graph, lateness, partition.nodes);
   return out;
 }
 

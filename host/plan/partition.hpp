@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "plan/plan.hpp"
+#include "sizes/late_nodes.hpp"
 
 namespace tenon::host {
 
@@ -22,31 +23,29 @@ inline constexpr int kHostBackend = -1;  // control flow
 struct Partition {
   int backend = kHostBackend;
   size_t depth = 0;
-  std::vector<tn_node_id> nodes;  // in topological order
-  bool is_late = false;           // a plan of its own, once a run knows the sizes (late_sizes.hpp)
+  std::vector<tn_node_id> nodes;     // in topological order
+  std::vector<tn_node_id> repeated;  // nodes of others that a late partition has as well
+
+  bool is_late() const { return backend == kLateBackend; }
 };
 
 Result<std::vector<Partition>> partition(tn_graph* graph,
                                          const BackendUses& backends,
                                          const Lost& lost,
+                                         LateSizes late_sizes,
                                          std::vector<Fallback>* fallbacks);
 
 // A partition as its backend compiled it.
 struct CompiledPartition {
   Partition partition;
   Ref<tn_graph> graph;  // of its nodes alone; none of control flow
-  Exe exe;
+  Exe exe;              // none of control flow and of late partitions
 };
 
 // The partitions of a bound graph, compiled. Where a backend cannot compile what it claimed, the
-// next one that claims the nodes gets them, and they are listed with the reason. `lost`: what
-// backends have lost before. spares_constants: a backend may discard those that nothing but its
-// partition and this graph has.
-Result<std::vector<CompiledPartition>> compile_partitions(tn_plan* plan,
-                                                          tn_graph* graph,
-                                                          Lost lost,
-                                                          bool spares_constants,
-                                                          std::vector<Fallback>* fallbacks);
+// next one that claims the nodes gets them, and they are listed in its fallbacks with the reason.
+// spares_constants: a backend may discard those that nothing but its partition and this graph has.
+Result<std::vector<CompiledPartition>> compile_partitions(Compiled* bound, bool spares_constants);
 // After a failure: the graph is of no more use.
 bool has_discarded_constants(const tn_graph& graph);
 

@@ -28,6 +28,7 @@
 #include "memory/run_memory.hpp"
 #include "services/ref.hpp"
 #include "services/session.hpp"
+#include "sizes/size_symbols.hpp"
 
 namespace tenon::host {
 
@@ -119,11 +120,15 @@ struct Fallback {
 // What a plan is compiled under, revised by runs that failed.
 struct Assumptions {
   bool trusts_declared = true;     // sizes that only a declaration states hold
+  bool opens_sizes = true;         // sizes inside that have not changed so far will not
   bool warned_of_outputs = false;  // declared otherwise than they are computed
   Lost lost;                       // at run time
 };
 
-using Shapes = std::vector<std::vector<int64_t>>;  // by input: element type, then sizes
+// By input: element type, then sizes. Or kAnyShape alone: a packed list, of any length.
+using Shapes = std::vector<std::vector<int64_t>>;
+inline constexpr int64_t kAnyShape = -1;
+inline constexpr int64_t kOpenSize = -1;  // in place of a size: any
 
 // What a run has queued on one device. Partitions and copies have a stream each, so that a copy
 // goes on beside the partitions that have nothing to do with it; events say who waits for whom.
@@ -173,12 +178,11 @@ struct RunContext {
   char* workspace = nullptr;
 };
 
-inline constexpr int64_t kAnyShape = -1;  // alone in a key: a packed list, of any length
-
 struct Compiled {
   tn_plan* plan = nullptr;
   Ref<tn_graph> graph;  // bound and prepared; without constants, once it is compiled
-  Shapes key;           // or kAnyShape alone
+  Shapes key;
+  bool is_open = false;  // of any sizes where the key says so (open_sizes.hpp)
   std::vector<Slot> slots;
   std::vector<Step> steps;
   std::vector<int> outputs;        // slot of each graph output
@@ -209,6 +213,7 @@ struct RunRequest {
   nlohmann::json* profile = nullptr;  // times of steps are appended
 };
 
+Shapes shapes_of(Inputs in);
 // Takes the plan's lock for a moment only.
 Result<CompiledRef> compile_for(tn_plan* plan, Inputs in);
 // *at: the step that failed, or NULL.
@@ -240,6 +245,7 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
   std::vector<std::unique_ptr<tenon::host::BackendUse>> backends;
   // Whether specializations may share one graph on which passes ran before shapes were known.
   bool shares_passes = false;
+  std::optional<tenon::host::SizeSymbols> symbols;  // then
   bool is_body = false;    // of a control-flow node: sizes that its inputs state may not hold
   bool has_bound = false;  // a first compile has begun; under `mutex`
   std::mutex preparing;    // of `prepared`
@@ -250,9 +256,10 @@ struct tn_plan : tenon::host::Handle<tn_plan> {
   tenon::host::Assumptions assumptions;
   std::vector<tenon::host::CompiledRef> cache;  // most recently used first
   std::vector<tenon::host::Shapes> compiling;
-  std::condition_variable compiled;           // `compiling` has become shorter
-  std::shared_ptr<tenon::host::States> kept;  // in common with plans beside this one
-  std::vector<tenon::host::State*> states;    // those of its graph, in order
+  std::vector<tenon::host::Shapes> never_open;  // sizes to open that did not pay
+  std::condition_variable compiled;             // `compiling` has become shorter
+  std::shared_ptr<tenon::host::States> kept;    // in common with plans beside this one
+  std::vector<tenon::host::State*> states;      // those of its graph, in order
 
   // The backend that is preferred: the first one that did not join for an option.
   const tenon::host::BackendUse& preferred() const;

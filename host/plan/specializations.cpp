@@ -12,23 +12,17 @@
 namespace tenon::host {
 namespace {
 
-bool fits(const Shapes& key, Inputs in) {
+bool fits(const Compiled& compiled, Inputs in) {
+  const Shapes& key = compiled.key;
   for (uint64_t i = 0; i < in.size(); ++i) {
     if (key[i][0] == kAnyShape && dtype_of(in[i]->dtype) == TN_U8 && in[i]->ndim == 1) continue;
     if (key[i][0] != dtype_of(in[i]->dtype)) return false;
-    if (!std::equal(key[i].begin() + 1, key[i].end(), in[i]->shape, in[i]->shape + in[i]->ndim))
+    auto is_size = [](int64_t ours, int64_t theirs) { return ours == theirs || ours == kOpenSize; };
+    if (!std::equal(key[i].begin() + 1, key[i].end(), in[i]->shape, in[i]->shape + in[i]->ndim,
+                    is_size))
       return false;
   }
-  return true;
-}
-
-Shapes shapes_of(Inputs in) {
-  Shapes out;
-  for (const DLTensor* one : in) {
-    out.push_back({dtype_of(one->dtype)});
-    out.back().insert(out.back().end(), one->shape, one->shape + one->ndim);
-  }
-  return out;
+  return !compiled.is_open || compiled.plan->symbols->agree(in);
 }
 
 std::string text_of(const Shapes& shapes) {
@@ -39,15 +33,18 @@ std::string text_of(const Shapes& shapes) {
   return out;
 }
 
-// Under the plan's lock.
+// Under the plan's lock. One of just these sizes is faster than one of any.
 CompiledRef kept_specialization(tn_plan* plan, Inputs in) {
   auto& cache = plan->cache;
+  size_t found = cache.size();
   for (size_t i = 0; i < cache.size(); ++i) {
-    if (!fits(cache[i]->key, in)) continue;
-    std::rotate(cache.begin(), cache.begin() + i, cache.begin() + i + 1);
-    return cache[0];
+    if (!fits(*cache[i], in) || (cache[i]->is_open && found < i)) continue;
+    found = i;
+    if (!cache[i]->is_open) break;
   }
-  return nullptr;
+  if (found == cache.size()) return nullptr;
+  std::rotate(cache.begin(), cache.begin() + found, cache.begin() + found + 1);
+  return cache[0];
 }
 
 // The right to compile one specialization: other runs that need it wait until this is destroyed.
@@ -71,6 +68,15 @@ class Turn {
 
 }  // namespace
 
+Shapes shapes_of(Inputs in) {
+  Shapes out;
+  for (const DLTensor* one : in) {
+    out.push_back({dtype_of(one->dtype)});
+    out.back().insert(out.back().end(), one->shape, one->shape + one->ndim);
+  }
+  return out;
+}
+
 Result<CompiledRef> specialization_for(tn_plan* plan, Inputs in) {
   std::unique_lock lock(plan->mutex);
   if (CompiledRef kept = kept_specialization(plan, in)) return kept;
@@ -85,7 +91,7 @@ Result<CompiledRef> specialization_for(tn_plan* plan, Inputs in) {
   TN_TRY(made, compile_for(plan, in));
   CompiledRef dropped;  // freed without the lock
   std::lock_guard again(plan->mutex);
-  // One specialization serves lists of all lengths; another thread may have compiled it meanwhile.
+  // One may serve several shapes; another thread may have compiled it meanwhile.
   if (CompiledRef kept = kept_specialization(plan, in)) return kept;
   if (plan->cache.size() >= plan->cache_limit) {
     dropped = std::move(plan->cache.back());

@@ -62,7 +62,8 @@ class Partition : public GraphTest {
       uses.back()->last_resort = i + 1 == backends.size();
     }
     std::vector<Fallback> fallbacks;
-    Result<std::vector<host::Partition>> partitions = partition(graph_, uses, taken, &fallbacks);
+    Result<std::vector<host::Partition>> partitions =
+        partition(graph_, uses, taken, LateSizes::kHeavy, &fallbacks);
     ASSERT_TRUE(partitions.ok()) << partitions.status().text();
     for (const host::Partition& part : *partitions) {
       sizes_.push_back(part.nodes.size());

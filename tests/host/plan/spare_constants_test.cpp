@@ -52,8 +52,12 @@ class SpareConstants : public GraphTest {
     plan.backends[0]->id = "packing";
     plan.backends[0]->table = &table_;
     plan.backends[0]->self = this;
-    std::vector<Fallback> fallbacks;
-    auto made = compile_partitions(&plan, graph_, {}, spares_constants, &fallbacks);
+    Compiled bound;
+    bound.plan = &plan;
+    bound.graph = Ref<tn_graph>::take(std::exchange(graph_, nullptr));
+    auto made = compile_partitions(&bound, spares_constants);
+    graph_ = bound.graph.release();
+    bound.plan = nullptr;
     ASSERT_TRUE(made.ok()) << made.status().text();
     ASSERT_EQ(made->size(), 1U);
   }
