@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Caches that grow: a plan leaves sizes open that change, and compiles only what depends on them."""
+"""Caches that grow: a plan leaves changing sizes open and compiles only what depends on them."""
 
 import json
+from concurrent import futures
 
 import numpy as np
 import pytest
@@ -22,8 +23,8 @@ def node(op, inputs, outputs, **attributes):
 
 
 class Decoder:
-    """Layers of attention over a cache. The shape of the joined cache is computed from its length, as
-    exporters write it; with a window only the last few rows are read."""
+    """Layers of attention over a cache, whose shape is computed from its length as exporters do it.
+    With a window only the last few rows are read."""
 
     def __init__(self, layers=3, window=None):
         self.layers, self.window = layers, window
@@ -220,3 +221,28 @@ def test_what_reads_open_sizes_throughout_is_not_opened(tmp_path) -> None:
     for n in range(1, 8):
         plan(numbers(n, WIDTH))
         assert not is_open(plan)
+
+
+def test_runs_of_several_threads_grow_side_by_side(tmp_path) -> None:
+    decoder = Decoder()
+    plan = decoder.model(tmp_path).compile(backend="onednn")
+    texts = [[decoder.feeds(past) for past in range(first, first + 12)] for first in (0, 5, 20)]
+
+    def write(text) -> list:
+        return [plan.run(feeds)[0] for feeds in text]
+
+    with futures.ThreadPoolExecutor(len(texts)) as pool:
+        results = list(pool.map(write, texts))
+    for text, given in zip(texts, results, strict=True):
+        for feeds, got in zip(text, given, strict=True):
+            np.testing.assert_allclose(got, decoder.expected(feeds), rtol=2e-4, atol=2e-5)
+    assert is_open(plan)
+
+
+def test_profiles_reach_into_late_partitions(tmp_path) -> None:
+    decoder = Decoder()
+    plan = decoder.model(tmp_path).compile(backend="onednn")
+    for past in range(4):
+        plan.run(decoder.feeds(past))
+    ops = [row["op"] for row in plan.profile(**decoder.feeds(9))]
+    assert ops.count("Concat") == 2 * decoder.layers, ops
