@@ -29,7 +29,7 @@ ROOMS = {
     "host files": (("host/files",), 480, 3500),
     "host crashes": (("host/crashes",), 490, 3100),
     "host backends": (("host/backends",), 430, 3400),
-    "host sizes": (("host/sizes",), 560, 4400),
+    "host sizes": (("host/sizes",), 570, 4500),
     "host runtime": (("host/plan",), 2960, 23700),
     "host text": (("host/text",), 900, 7500),
     "host report": (("host/report",), 120, 1000),
