@@ -31,8 +31,6 @@ class Builder {
   Status build(bool spares_constants) {
     TN_CHECK(add_inputs());
     TN_TRY(partitions, compile_partitions(out_, spares_constants));
-    if (out_->is_open && !pays_open(partitions))
-      return {TN_UNIMPLEMENTED, "most nodes read sizes that change"};
     for (CompiledPartition& one : partitions) {
       if (one.partition.is_late())
         TN_CHECK(add_late(one));
@@ -312,8 +310,8 @@ CompiledRef compile_open(tn_plan* plan, Inputs in) {
 
 }  // namespace
 
-Result<CompiledRef> compile_for(tn_plan* plan, Inputs in) {
-  if (CompiledRef open = compile_open(plan, in)) return open;
+Result<CompiledRef> compile_for(tn_plan* plan, Inputs in, bool may_open) {
+  if (CompiledRef open = may_open ? compile_open(plan, in) : nullptr) return open;
   bool again = false;
   auto made = compile_once(plan, in, nullptr, true, &again);
   if (!again) return made;

@@ -5,6 +5,7 @@
 
 #include "graph/op_table.hpp"
 #include "plan/assumptions.hpp"
+#include "plan/open_sizes.hpp"
 #include "plan/partition.hpp"
 #include "services/trace.hpp"
 
@@ -52,29 +53,36 @@ class Compiler {
 
   // False: a backend has lost a partition.
   Result<bool> compile_all(const std::vector<Partition>& partitions) {
+    TN_CHECK(begin(partitions));
+    if (bound_->is_open && !pays_open(made_))
+      return Status(TN_UNIMPLEMENTED, "most nodes read sizes that change");
+    for (CompiledPartition& one : made_) {
+      if (one.partition.backend < 0 || one.exe) continue;
+      spare_constants(one.partition.nodes);
+      Status failed = compile_one(one);
+      if (failed.ok()) continue;
+      if (has_discarded_constants(*graph_)) return failed;
+      spare_constants({});  // backends are asked again
+      TN_CHECK(lose_partition(one.partition, std::move(failed)));
+      return false;
+    }
+    return true;
+  }
+
+  // What the round before has compiled stays.
+  Status begin(const std::vector<Partition>& partitions) {
     std::vector<CompiledPartition> before = std::exchange(made_, {});
-    Status failed;
     for (const Partition& partition : partitions) {
       auto same = std::ranges::find_if(before, [&](const CompiledPartition& one) {
         return one.partition.backend == partition.backend && one.partition.nodes == partition.nodes;
       });
       made_.push_back(same == before.end() ? CompiledPartition() : std::move(*same));
       made_.back().partition = partition;
-      if (partition.backend == kHostBackend || made_.back().exe) continue;
-      if (partition.is_late()) {
-        TN_TRY(cut, cut_late(*graph_, partition.nodes, partition.repeated, late_sizes_));
-        made_.back().graph = std::move(cut);
-        continue;
-      }
-      spare_constants(partition.nodes);
-      failed = compile_one(made_.back());
-      if (!failed.ok()) break;
+      if (!partition.is_late()) continue;
+      TN_TRY(cut, cut_late(*graph_, partition.nodes, partition.repeated, late_sizes_));
+      made_.back().graph = std::move(cut);
     }
-    if (failed.ok()) return true;
-    if (has_discarded_constants(*graph_)) return failed;
-    spare_constants({});  // backends are asked again
-    TN_CHECK(lose_partition(made_.back().partition, std::move(failed)));
-    return false;
+    return {};
   }
 
   // A constant may be discarded if these nodes alone read it and nothing but this graph holds it,

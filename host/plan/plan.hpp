@@ -183,6 +183,8 @@ struct Compiled {
   Ref<tn_graph> graph;  // bound and prepared; without constants, once it is compiled
   Shapes key;
   bool is_open = false;  // of any sizes where the key says so (open_sizes.hpp)
+  Shapes met;            // then: last, and how many times in a row; under the plan's lock
+  uint32_t times_met = 0;
   std::vector<Slot> slots;
   std::vector<Step> steps;
   std::vector<int> outputs;        // slot of each graph output
@@ -215,7 +217,7 @@ struct RunRequest {
 
 Shapes shapes_of(Inputs in);
 // Takes the plan's lock for a moment only.
-Result<CompiledRef> compile_for(tn_plan* plan, Inputs in);
+Result<CompiledRef> compile_for(tn_plan* plan, Inputs in, bool may_open);
 // *at: the step that failed, or NULL.
 Status run_compiled(Compiled& compiled, const RunRequest& request, const Step** at);
 Result<Ref<tn_plan>> make_plan(tn_ctx* ctx,

@@ -12,6 +12,9 @@
 namespace tenon::host {
 namespace {
 
+// Of one shape in a row.
+constexpr uint32_t kMostOpenRuns = 8;
+
 bool fits(const Compiled& compiled, Inputs in) {
   const Shapes& key = compiled.key;
   for (uint64_t i = 0; i < in.size(); ++i) {
@@ -34,17 +37,28 @@ std::string text_of(const Shapes& shapes) {
 }
 
 // Under the plan's lock. One of just these sizes is faster than one of any.
-CompiledRef kept_specialization(tn_plan* plan, Inputs in) {
+CompiledRef kept_specialization(tn_plan* plan, Inputs in, bool may_open) {
   auto& cache = plan->cache;
   size_t found = cache.size();
   for (size_t i = 0; i < cache.size(); ++i) {
-    if (!fits(*cache[i], in) || (cache[i]->is_open && found < i)) continue;
+    if (cache[i]->is_open && (!may_open || found < i)) continue;
+    if (!fits(*cache[i], in)) continue;
     found = i;
     if (!cache[i]->is_open) break;
   }
   if (found == cache.size()) return nullptr;
   std::rotate(cache.begin(), cache.begin() + found, cache.begin() + found + 1);
   return cache[0];
+}
+
+// Whether it has open sizes and has run with just these for a while, so that they get a
+// specialization of their own. Under the plan's lock.
+bool has_settled(Compiled& compiled, Inputs in) {
+  if (!compiled.is_open) return false;
+  Shapes shapes = shapes_of(in);
+  if (shapes != compiled.met) compiled.times_met = 0;
+  compiled.met = std::move(shapes);
+  return ++compiled.times_met > kMostOpenRuns;
 }
 
 // The right to compile one specialization: other runs that need it wait until this is destroyed.
@@ -79,20 +93,22 @@ Shapes shapes_of(Inputs in) {
 
 Result<CompiledRef> specialization_for(tn_plan* plan, Inputs in) {
   std::unique_lock lock(plan->mutex);
-  if (CompiledRef kept = kept_specialization(plan, in)) return kept;
+  CompiledRef found = kept_specialization(plan, in, true);
+  if (found && !has_settled(*found, in)) return found;
+  const bool may_open = !found;
   const Shapes shapes = shapes_of(in);
   while (std::ranges::count(plan->compiling, shapes)) {
     plan->compiled.wait(lock);
-    if (CompiledRef kept = kept_specialization(plan, in)) return kept;
+    if (CompiledRef kept = kept_specialization(plan, in, may_open)) return kept;
   }
   Turn turn(plan, shapes);
   lock.unlock();
   Span span(plan->trace(), "compile", text_of(shapes));
-  TN_TRY(made, compile_for(plan, in));
+  TN_TRY(made, compile_for(plan, in, may_open));
   CompiledRef dropped;  // freed without the lock
   std::lock_guard again(plan->mutex);
   // One may serve several shapes; another thread may have compiled it meanwhile.
-  if (CompiledRef kept = kept_specialization(plan, in)) return kept;
+  if (CompiledRef kept = kept_specialization(plan, in, may_open)) return kept;
   if (plan->cache.size() >= plan->cache_limit) {
     dropped = std::move(plan->cache.back());
     plan->cache.pop_back();

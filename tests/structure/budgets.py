@@ -30,7 +30,7 @@ ROOMS = {
     "host crashes": (("host/crashes",), 490, 3100),
     "host backends": (("host/backends",), 430, 3400),
     "host sizes": (("host/sizes",), 570, 4500),
-    "host runtime": (("host/plan",), 2960, 23700),
+    "host runtime": (("host/plan",), 2980, 23800),
     "host text": (("host/text",), 900, 7500),
     "host report": (("host/report",), 120, 1000),
     "host capi": (("host/capi",), 700, 5100),

@@ -142,6 +142,18 @@ def test_sizes_that_change_with_each_run_are_left_open(tmp_path) -> None:
     assert not is_open(plan), "what is compiled for just these sizes comes first"
 
 
+def test_a_size_that_stays_gets_a_specialization_of_its_own(tmp_path) -> None:
+    decoder = Decoder()
+    plan = decoder.model(tmp_path).compile(backend="onednn")
+    for past in (2, 3, 4):
+        check(plan, decoder, past)
+    for run in range(12):
+        check(plan, decoder, 9)
+        assert is_open(plan) == (run < 8), run
+    check(plan, decoder, 10)
+    assert is_open(plan)
+
+
 def test_another_fixed_size_is_another_specialization(tmp_path) -> None:
     decoder = Decoder()
     plan = decoder.model(tmp_path).compile(backend="onednn")
