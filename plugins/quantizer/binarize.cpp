@@ -181,8 +181,10 @@ class Binarize {
       if (!is_new) continue;
       TN_CHECK(cancel.check());
       TN_CHECK(stages.reach(read, cancel).in(layer.node.name()));
-      for (uint64_t batch = 0; batch < stages.batches(); ++batch)
-        at->second.see(stages.at(read, batch).dl());
+      for (uint64_t batch = 0; batch < stages.batches(); ++batch) {
+        TN_TRY(numbers, stages.read(read, batch));
+        at->second.see(numbers.dl());
+      }
     }
     return out;
   }

@@ -4,7 +4,7 @@
 // corrected in the order of computation, each on what the corrected layers before it give: shifts
 // measured for all layers at once contain those of the layers before, and their corrections add up
 // to more than the fault. The 8-bit model and the float one run side by side, piece by piece, so
-// all of it costs one run of each over the data.
+// all of it costs one run of each over the data. What stands between pieces is in files (Stages).
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -70,7 +70,7 @@ class CorrectBias : private RepairPass {
     // The graph that runs stays as it is: what changes is written into the result at the end.
     TN_TRY(rounded, OwnedGraph::copy_of(raw));
     TN_TRY(feed, Feed::make(ctx_, data_.data, {raw}, calibration_feed(data_)));
-    TN_CHECK(read_masks({raw}, &feed));
+    TN_CHECK(find_mask({raw}, &feed));
     TN_TRY(small, Stages::make(ctx_, rounded.view(), &feed, backends_));
     TN_TRY(whole, Stages::make(ctx_, original_.view(), &feed, backends_));
     TN_TRY(edit, Edit::begin(raw));
@@ -92,25 +92,23 @@ class CorrectBias : private RepairPass {
       }
       TN_CHECK(small.reach(bias.result, cancel).in(nodes[i].name()));
       TN_CHECK(whole.reach(right, cancel).in(nodes[i].name()));
-      int64_t rank = small.at(bias.result, 0).dl().ndim;
-      int64_t axis = channel_axis(nodes[i], role.products[0], rank);
-      TN_TRY(shift, shift_of(small, bias.result, whole, right, axis, bias));
+      const int64_t axis =
+          channel_axis(nodes[i], role.products[0], std::ssize(small.shape(bias.result, 0)));
+      TN_TRY(shift, shift_of(small, whole, right, axis, bias));
       if (shift.empty()) {
         left.push_back(
             {{"node", nodes[i].name()}, {"why", "its bias is not one for each channel"}});
         continue;
       }
       TN_CHECK(shift_bias(edit, bias, &shift).in(nodes[i].name()));
-      const std::vector<float> by(shift.begin(), shift.end());
-      for (uint64_t b = 0; b < small.batches(); ++b)
-        shift_channels(ctx_, ByChannel::of(small.at(bias.result, b).dl(), axis), by);
+      TN_CHECK(shift_result(small, bias.result, axis, shift));
       corrected.push_back({{"node", nodes[i].name()}, {"largest", largest_of(shift)}});
     }
     if (corrected.empty() && left.empty())
       return {TN_FAILED_PRECONDITION,
               "nothing to correct: expected a model with rounded weights, as quantizer.static "
               "writes it"};
-    if (!masks_.empty()) TN_CHECK(masks_[0].check_covers());
+    TN_CHECK(padding_.check_covers());
     TN_CHECK(edit.commit());
     return sink.write(nlohmann::ordered_json{
         {"corrected", corrected}, {"left", left}, {"samples", feed.samples()}}
@@ -128,31 +126,36 @@ class CorrectBias : private RepairPass {
     return false;
   }
 
-  // The mask of each batch.
-  Status read_masks(Graph model, Feed* feed) {
+  // Refuses a mask that is 0 in all of the data before anything is compiled.
+  Status find_mask(Graph model, Feed* feed) {
     TN_TRY(mask, PaddingMask::find(model, mask_));
-    masks_.assign(feed->batches(), mask);
-    for (uint64_t b = 0; mask && b < feed->batches(); ++b) {
+    padding_ = std::move(mask);
+    for (uint64_t b = 0; padding_ && b < feed->batches(); ++b) {
       TN_TRY(batch, feed->load(b));
-      TN_CHECK(masks_[b].read(batch.inputs));
+      TN_CHECK(padding_.read(batch.inputs));
     }
-    if (std::ranges::none_of(masks_, &PaddingMask::has_counted) && mask)
-      return masks_[0].check_counts();
-    return {};
+    return padding_.check_counts();
+  }
+  Status read_mask(const Stages& from, uint64_t b) {
+    if (!padding_) return {};
+    TN_TRY(inputs, from.read_inputs(b));
+    std::vector<DLTensor> views;
+    for (const Tensor& input : inputs)
+      views.push_back(input.dl());
+    return padding_.read(views);
   }
 
   // Mean of the float result less that of the rounded one, [channels]; empty where the bias has
   // another size.
-  Result<std::vector<double>> shift_of(const Stages& small,
-                                       Value ours,
-                                       const Stages& whole,
-                                       Value theirs,
-                                       int64_t axis,
-                                       const LayerBias& bias) {
+  Result<std::vector<double>> shift_of(
+      const Stages& small, const Stages& whole, Value theirs, int64_t axis, const LayerBias& bias) {
     std::vector<double> sums;
     int64_t entries = 0;
     for (uint64_t b = 0; b < small.batches(); ++b) {
-      DLTensor x = small.at(ours, b).dl(), y = whole.at(theirs, b).dl();
+      TN_CHECK(read_mask(small, b));
+      TN_TRY(ours, small.read(bias.result, b));
+      TN_TRY(original, whole.read(theirs, b));
+      DLTensor x = ours.dl(), y = original.dl();
       if (!std::ranges::equal(shape_of(x), shape_of(y)) || dtype_of(x) != TN_F32 ||
           dtype_of(y) != TN_F32)
         return invalid(cat("option original: value ", theirs.name(),
@@ -161,7 +164,7 @@ class CorrectBias : private RepairPass {
       if (x.shape[axis] != bias.numbers.type().dims[0]) return std::vector<double>();
       sums.resize(static_cast<size_t>(x.shape[axis]));
       const ByChannel right = ByChannel::of(y, axis), rounded = ByChannel::of(x, axis);
-      const std::vector<int64_t> counting = masks_[b].among(y, right.outer);
+      const std::vector<int64_t> counting = padding_.among(y, right.outer);
       add_channel_sums(ctx_, right, counting, 1, &sums);
       add_channel_sums(ctx_, rounded, counting, -1, &sums);
       entries += static_cast<int64_t>(counting.size()) * right.inner;
@@ -173,7 +176,21 @@ class CorrectBias : private RepairPass {
     return sums;
   }
 
-  std::vector<PaddingMask> masks_;  // of batches
+  // What follows runs on the corrected result.
+  Status shift_result(const Stages& small,
+                      Value result,
+                      int64_t axis,
+                      const std::vector<double>& shift) const {
+    const std::vector<float> by(shift.begin(), shift.end());
+    for (uint64_t b = 0; b < small.batches(); ++b) {
+      TN_TRY(numbers, small.read(result, b));
+      shift_channels(ctx_, ByChannel::of(numbers.dl(), axis), by);
+      TN_CHECK(small.write(result, b, numbers));
+    }
+    return {};
+  }
+
+  PaddingMask padding_;
 };
 
 }  // namespace

@@ -23,8 +23,9 @@ Result<Stages> Stages::make(tn_ctx* ctx,
   for (uint64_t b = 0; b < feed->batches(); ++b) {
     TN_TRY(batch, feed->load(b));
     for (size_t i = 0; i < out.inputs_.size(); ++i) {
-      TN_TRY(copy, Tensor::copy_of(ctx, batch.inputs[i]));
-      out.live_[out.inputs_[i].id].push_back(copy);
+      TN_TRY(dense, Tensor::copy_of(ctx, batch.inputs[i]));
+      TN_TRY(place, out.file_.add(dense.dl()));
+      out.live_[out.inputs_[i].id].push_back(std::move(place));
     }
   }
   return Result<Stages>(std::move(out));
@@ -93,18 +94,38 @@ Result<OwnedGraph> Stages::graph_of(const Piece& piece) const {
 Status Stages::run(const Piece& piece, const Cancel& cancel) {
   TN_TRY(graph, graph_of(piece));
   TN_TRY(plan, Plan::on_first(ctx_, graph.view(), {}, backends_));
-  for (uint64_t b = 0; b < batches_; ++b) {
-    TN_CHECK(cancel.check());
-    std::vector<DLTensor> given;
-    for (Value v : inputs_)
-      given.push_back(live_.at(v.id)[b].dl());
-    for (Value v : piece.read)
-      if (v.producer()) given.push_back(live_.at(v.id)[b].dl());
-    TN_CHECK(plan.run(given, cancel.raw()));
-    for (size_t i = 0; i < piece.results.size(); ++i)
-      live_[piece.results[i].id].push_back(plan.take(i));
+  for (uint64_t b = 0; b < batches_; ++b)
+    TN_CHECK(run_batch(piece, plan, b, cancel));
+  return {};
+}
+
+Status Stages::run_batch(const Piece& piece, Plan& plan, uint64_t b, const Cancel& cancel) {
+  TN_CHECK(cancel.check());
+  TN_TRY(tensors, read_inputs(b));
+  for (Value v : piece.read) {
+    if (!v.producer()) continue;
+    TN_TRY(tensor, read(v, b));
+    tensors.push_back(std::move(tensor));
+  }
+  std::vector<DLTensor> given;
+  for (const Tensor& tensor : tensors)
+    given.push_back(tensor.dl());
+  TN_CHECK(plan.run(given, cancel.raw()));
+  for (size_t i = 0; i < piece.results.size(); ++i) {
+    TN_TRY(dense, plan[i].dense(ctx_));
+    TN_TRY(place, file_.add(dense.dl()));
+    live_[piece.results[i].id].push_back(std::move(place));
   }
   return {};
+}
+
+Result<std::vector<Tensor>> Stages::read_inputs(uint64_t b) const {
+  std::vector<Tensor> out;
+  for (Value v : inputs_) {
+    TN_TRY(tensor, read(v, b));
+    out.push_back(std::move(tensor));
+  }
+  return out;
 }
 
 // What no node that has not been run reads; inputs of the model stay.
@@ -114,6 +135,8 @@ void Stages::forget(Value reached) {
     if (v == reached || !v.producer()) return false;
     for (uint64_t i = 0; i < v.consumer_count(); ++i)
       if (!done_.contains(v.consumer(i).id)) return false;
+    for (const TensorFile::Place& place : one.second)
+      file_.drop(place);
     return true;
   });
 }
