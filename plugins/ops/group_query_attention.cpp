@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "attention.hpp"
+#include "cells.hpp"
 #include "dims.hpp"
 #include "fused.hpp"
 
@@ -59,7 +60,16 @@ Dim total_of(Node node) {
   return !stated.known() && node.input(kBias) && bias.ranked ? dims_of(bias)[3] : stated;
 }
 
+// One for each sequence: [b] or, as ONNX Runtime takes it too, [b, 1].
+Status expect_lengths(Node node) {
+  const Type type = node.input(kLengths).type();
+  const bool is_column = type.rank() == 2 && (type.dims[1] == 1 || type.dims[1] < 0);
+  if (!type.ranked || type.rank() == 1 || is_column) return {};
+  return invalid(cat("seqlens_k: expected [batch] or [batch, 1], got ", type_text(type)));
+}
+
 Status group_shape(EditView edit, Node node) {
+  TN_CHECK(expect_lengths(node));
   const int64_t heads = node.attr_int("num_heads"), shared = node.attr_int("kv_num_heads");
   if (shared < 1 || heads < 1 || heads % shared != 0)
     return invalid(
@@ -149,9 +159,12 @@ class Decomposer {
   }
   // Whether each sequence is known to have all of the keys.
   bool has_full_lengths() const {
-    std::optional<Dims> last = contents(node_.input(kLengths));
-    return last && std::all_of(last->begin(), last->end(),
-                               [&](const Dim& dim) { return dim.is(total_ - 1); });
+    const Value lengths = node_.input(kLengths);
+    const std::optional<Dims> last = contents(lengths);
+    if (!last && lengths.is_constant())  // [b, 1]
+      return std::ranges::all_of(read_ints(lengths.constant().dl()),
+                                 [&](int64_t each) { return each == total_ - 1; });
+    return last && std::ranges::all_of(*last, [&](const Dim& dim) { return dim.is(total_ - 1); });
   }
   // Where the new rows stand among the keys, which is known at run time: [b, s].
   void place() {
@@ -315,12 +328,13 @@ constexpr tn_op kGroup = op_row(
                        {"name": "kv_cache_bit_width", "type": "int", "default": 0},
                        {"name": "k_quant_type", "type": "string", "default": "NONE"},
                        {"name": "v_quant_type", "type": "string", "default": "NONE"}])",
-     .shape = shape<group_shape,
-                    "query: T[b s w], key: T[b s u]?, value: T[b s u]?, past_key: T[b h p d]?, "
-                    "past_value: T[b h p d]?, seqlens_k: i32[b], total_sequence_length: i32[one], "
-                    "cos_cache: T[m c]?, sin_cache: T[m c]?, position_ids: i64[b s]?, "
-                    "attention_bias: T[_ _ s t]?, head_sink: T?, k_scale: f32?, v_scale: f32?, "
-                    "q_norm_weight: T[d]?, k_norm_weight: T[d]? ; h = kv_num_heads, T = float">,
+     .shape =
+         shape<group_shape,
+               "query: T[b s w], key: T[b s u]?, value: T[b s u]?, past_key: T[b h p d]?, "
+               "past_value: T[b h p d]?, seqlens_k: i32[b _..], total_sequence_length: i32[one], "
+               "cos_cache: T[m c]?, sin_cache: T[m c]?, position_ids: i64[b s]?, "
+               "attention_bias: T[_ _ s t]?, head_sink: T?, k_scale: f32?, v_scale: f32?, "
+               "q_norm_weight: T[d]?, k_norm_weight: T[d]? ; h = kv_num_heads, T = float">,
      .decompose = decompose<group_decompose>,
      .sample = sample<group_sample>});
 

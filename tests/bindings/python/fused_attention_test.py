@@ -237,7 +237,7 @@ def grouped(q, k, v, past, window=-1):
 
 @pytest.mark.parametrize("past", [0, 4])
 @pytest.mark.parametrize("length", [1, 3])
-@pytest.mark.parametrize("form", ["plain", "rotary", "packed", "window"])
+@pytest.mark.parametrize("form", ["plain", "rotary", "packed", "window", "column"])
 def test_attention_of_a_language_model(tmp_path, past, length, form):
     random = np.random.default_rng(past + length)
     q, k, v = (random.standard_normal((1, length, n * 16)).astype("f") for n in (2, 1, 1))
@@ -247,7 +247,8 @@ def test_attention_of_a_language_model(tmp_path, past, length, form):
     inputs = {"q": q, "k": k, "v": v, "pk": before[0], "pv": before[1]}
     if form == "packed":
         inputs |= {"q": np.concatenate([q, k, v], 2), "k": None, "v": None}
-    inputs |= {"n": np.array([total - 1], "i4"), "t": np.array(total, "i4")}
+    last = [[total - 1]] if form == "column" else [total - 1]  # ONNX Runtime takes both
+    inputs |= {"n": np.array(last, "i4"), "t": np.array(total, "i4")}
     query, key = by_heads(q), k[:, None]
     if form == "rotary":
         inputs |= {"c": np.cos(angles), "s": np.sin(angles)}
@@ -263,13 +264,15 @@ def test_attention_of_a_language_model(tmp_path, past, length, form):
     expect(made, grouped(query, all_k, all_v, past, window), all_k, all_v)
 
 
+@pytest.mark.parametrize("shape", [(3,), (3, 1)])
 @pytest.mark.parametrize("window", [-1, 2])
-def test_sequences_with_pasts_of_their_own(tmp_path, window):
+def test_sequences_with_pasts_of_their_own(tmp_path, window, shape):
     random = np.random.default_rng(3)
     q, k, v = (random.standard_normal((3, 1, n * 16)).astype("f") for n in (2, 1, 1))
     past = [random.standard_normal((3, 1, 4, 16)).astype("f") for _ in range(2)]
     lengths, angles = np.array([4, 1, 3], "i4"), random.standard_normal((16, 8)).astype("f")
-    inputs = {"q": q, "k": k, "v": v, "pk": past[0], "pv": past[1], "n": lengths}
+    inputs = {"q": q, "k": k, "v": v, "pk": past[0], "pv": past[1]}
+    inputs |= {"n": lengths.reshape(shape)}
     inputs |= {"t": np.array(5, "i4"), "c": np.cos(angles), "s": np.sin(angles)}
     attributes = {"num_heads": 2, "kv_num_heads": 1, "do_rotary": 1, "local_window_size": window}
     made = results(tmp_path, "GroupQueryAttention", inputs, 3, constants=("t",), **attributes)
