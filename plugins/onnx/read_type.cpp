@@ -66,8 +66,12 @@ Result<Type> read_type(const onnx::TypeProto& from) {
       inner.kind = sequence ? TN_KIND_SEQUENCE : TN_KIND_OPTIONAL;
       return std::move(inner);
     }
+    case onnx::TypeProto::kMapType:
+      return unsupported(
+          "maps are not supported; the option zipmap=False of skl2onnx and its relatives gives "
+          "the scores as a tensor");
     default:
-      return unsupported("maps, sparse tensors and opaque types are not supported");
+      return unsupported("sparse tensors and opaque types are not supported");
   }
 }
 

@@ -25,6 +25,14 @@ Status binarizer_ref(const Call& call) {
   }
   return {};
 }
+Result<std::vector<Value>> binarizer_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Value x = node.input(0);
+  Value limit = b.number(node.attr_float("threshold"), is_float(x.dtype()) ? x.dtype() : TN_F64);
+  Value y = b.cast(b.op("Greater", {b.cast(x, limit.dtype()), limit}), x.dtype());
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
+}
 // Steps.
 Status no_gradient(Gradients&) {
   return {};
@@ -141,6 +149,7 @@ constexpr tn_op kBinarizer =
             .axes = "s.. -> s..",
             .attributes = R"([{"name": "threshold", "type": "float", "default": 0.0}])",
             .shape = shape<binarizer_shape, "x: number">,
+            .decompose = decompose<binarizer_decompose>,
             .cost = cost<move_cost>,
             .ref = ref<binarizer_ref>,
             .sample = sample<binarizer_sample>,

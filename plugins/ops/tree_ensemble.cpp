@@ -5,46 +5,24 @@
 #include <cmath>
 #include <limits>
 
-#include "cells.hpp"
 #include "cost.hpp"
 #include "dims.hpp"
+#include "forest.hpp"
 #include "numbers.hpp"
 #include "sampling.hpp"
+#include "scores.hpp"
 #include "stated.hpp"
 
 namespace tenon::ops {
 namespace {
 
-using Numbers = std::vector<double>;
+using forest::Forest;
+using forest::Ints;
+using forest::Numbers;
+using forest::Split;
+using forest::tensor_numbers;
 
-enum Mode { kLessOrEqual, kLess, kGreaterOrEqual, kGreater, kEqual, kNotEqual, kMember, kModes };
-enum Aggregate { kAverage, kSum, kMin, kMax };
 enum Transform { kNone, kSoftmax, kLogistic, kSoftmaxZero, kProbit };
-
-Numbers tensor_numbers(Node node, std::string_view name) {
-  tn_any any = node.attr(name);
-  Numbers out;
-  if (any.tag != TN_ANY_TENSOR) return out;
-  Tensor tensor = Tensor::share(static_cast<tn_tensor*>(const_cast<void*>(any.v.p)));
-  DLTensor dl = tensor.dl();
-  for (int64_t i = 0; i < element_count(dl); ++i)
-    out.push_back(load_number(data_of<char>(dl), dtype_of(dl), i));
-  return out;
-}
-
-struct Branch {
-  Mode mode;
-  int64_t feature, yes, no;
-  bool yes_is_leaf, no_is_leaf, missing_is_yes;
-  double split;
-  Numbers members;
-};
-struct Ensemble {
-  std::vector<Branch> branches;
-  Ints roots, targets;
-  Numbers weights;
-  int64_t n_targets;
-};
 
 Status tree_shape(EditView edit, Node node) {
   Type x = node.input(0).type();
@@ -81,88 +59,73 @@ struct NodeLists {
   }
   bool fits(size_t i, int64_t features, int64_t leaves) const {
     auto count = static_cast<int64_t>(size());
-    return inside(static_cast<int64_t>(modes[i]), kModes) && inside(feature[i], features) &&
+    return inside(static_cast<int64_t>(modes[i]), forest::kModes) && inside(feature[i], features) &&
            inside(yes[i], yes_leaf[i] ? leaves : count) &&
            inside(no[i], no_leaf[i] ? leaves : count);
   }
-  Branch branch(size_t i) const {
-    return {static_cast<Mode>(static_cast<int>(modes[i])),
-            feature[i],
-            yes[i],
-            no[i],
-            yes_leaf[i] != 0,
-            no_leaf[i] != 0,
-            i < missing.size() && missing[i] != 0,
-            splits[i],
-            {}};
+  Split split(size_t i, int64_t leaves) const {
+    return {.mode = static_cast<forest::Mode>(static_cast<int>(modes[i])),
+            .feature = feature[i],
+            .yes = yes_leaf[i] ? yes[i] : leaves + yes[i],
+            .no = no_leaf[i] ? no[i] : leaves + no[i],
+            .missing_is_yes = i < missing.size() && missing[i] != 0,
+            .limit = splits[i]};
   }
 };
 
-Result<Ensemble> ensemble_of(Node node, int64_t features) {
-  NodeLists nodes = NodeLists::of(node);
-  Numbers members = tensor_numbers(node, "membership_values");
-  Ensemble out{{},
-               node.attr_ints("tree_roots"),
-               node.attr_ints("leaf_targetids"),
-               tensor_numbers(node, "leaf_weights"),
-               node.attr_int("n_targets", 1)};
+// The sets of members stand in a row, with NaN between them.
+void read_members(Node node, Forest* out) {
+  const Numbers members = tensor_numbers(node, "membership_values");
+  size_t next = 0;
+  for (Split& split : out->splits) {
+    if (split.mode != forest::kMember) continue;
+    for (; next < members.size() && !std::isnan(members[next]); ++next)
+      split.members.push_back(members[next]);
+    ++next;
+  }
+}
+
+Result<Forest> forest_of(Node node, int64_t features) {
+  const NodeLists nodes = NodeLists::of(node);
+  const Ints targets = node.attr_ints("leaf_targetids");
+  const Numbers weights = tensor_numbers(node, "leaf_weights");
+  const int64_t how = node.attr_int("aggregate_function", forest::kSum);
+  Forest out{.n_leaves = std::ssize(targets), .n_targets = node.attr_int("n_targets", 1)};
   const size_t n = nodes.size();
-  if (!nodes.are_of_one_size() || out.weights.size() != out.targets.size())
+  if (!nodes.are_of_one_size() || weights.size() != targets.size())
     return invalid(
         cat("expected lists of ", n, " nodes, and as many leaf_weights as leaf_targetids"));
-  auto leaves = static_cast<int64_t>(out.targets.size()), count = static_cast<int64_t>(n);
-  size_t next = 0;
+  if (how < forest::kAverage || how > forest::kMax)
+    return invalid(cat("aggregate_function: expected 0..3, got ", how));
+  out.how = static_cast<forest::Aggregate>(how);
   for (size_t i = 0; i < n; ++i) {
-    if (!nodes.fits(i, features, leaves))
+    if (!nodes.fits(i, features, out.n_leaves))
       return invalid(cat("node ", i, ": expected a mode, a feature and places that exist"));
-    Branch branch = nodes.branch(i);
-    if (branch.mode == kMember) {  // the sets stand in a row, with NaN between them
-      for (; next < members.size() && !std::isnan(members[next]); ++next)
-        branch.members.push_back(members[next]);
-      ++next;
-    }
-    out.branches.push_back(std::move(branch));
+    out.splits.push_back(nodes.split(i, out.n_leaves));
   }
-  for (int64_t root : out.roots)
-    if (!inside(root, count))
-      return invalid(cat("tree_roots: expected 0..", count - 1, ", got ", root));
-  for (int64_t target : out.targets)
-    if (!inside(target, out.n_targets))
-      return invalid(cat("leaf_targetids: expected 0..", out.n_targets - 1, ", got ", target));
-  return out;
+  read_members(node, &out);
+  for (int64_t root : node.attr_ints("tree_roots")) {
+    if (!inside(root, static_cast<int64_t>(n)))
+      return invalid(cat("tree_roots: expected 0..", static_cast<int64_t>(n) - 1, ", got ", root));
+    out.roots.push_back(out.n_leaves + root);
+  }
+  for (size_t leaf = 0; leaf < targets.size(); ++leaf) {
+    if (!inside(targets[leaf], out.n_targets))
+      return invalid(
+          cat("leaf_targetids: expected 0..", out.n_targets - 1, ", got ", targets[leaf]));
+    out.weights.push_back({static_cast<int64_t>(leaf), targets[leaf], weights[leaf]});
+  }
+  return Result<Forest>(std::move(out));
 }
 
-bool goes_yes(const Branch& b, double x) {
-  if (std::isnan(x)) return b.missing_is_yes;
-  switch (b.mode) {
-    case kLessOrEqual:
-      return x <= b.split;
-    case kLess:
-      return x < b.split;
-    case kGreaterOrEqual:
-      return x >= b.split;
-    case kGreater:
-      return x > b.split;
-    case kEqual:
-      return x == b.split;
-    case kNotEqual:
-      return x != b.split;
-    default:
-      return std::find(b.members.begin(), b.members.end(), x) != b.members.end();
-  }
-}
-
-// The leaf of one tree; more steps than there are nodes are a cycle.
+// The leaf of one tree, which has no cycle.
 template <class Feature>
-Result<int64_t> leaf_of(const Ensemble& e, int64_t root, const Feature& feature) {
-  int64_t at = root;
-  for (size_t step = 0; step < e.branches.size(); ++step) {
-    const Branch& b = e.branches[static_cast<size_t>(at)];
-    bool yes = goes_yes(b, feature(b.feature));
-    at = yes ? b.yes : b.no;
-    if (yes ? b.yes_is_leaf : b.no_is_leaf) return at;
+int64_t leaf_of(const Forest& trees, int64_t node, const Feature& feature) {
+  while (!trees.is_leaf(node)) {
+    const Split& split = trees.split(node);
+    node = forest::goes_yes(split, feature(split.feature)) ? split.yes : split.no;
   }
-  return invalid(cat("tree ", root, ": expected a leaf at the end, got a cycle"));
+  return node;
 }
 
 // The inverse of the normal distribution by Winitzki (2008) for erf, as ONNX's Probit wants it.
@@ -188,41 +151,71 @@ void transform(Numbers& row, int64_t how) {
     x = sum == 0 ? 0 : x / sum;
 }
 
+// One row of sums, [targets]; a leaf has one weight.
+template <class Feature>
+Numbers sums_of(const Forest& trees, const Feature& feature) {
+  constexpr double kUnset = std::numeric_limits<double>::quiet_NaN();
+  Numbers sums(static_cast<size_t>(trees.n_targets), kUnset);
+  for (int64_t root : trees.roots) {
+    const auto& [leaf, target, weight] =
+        trees.weights[static_cast<size_t>(leaf_of(trees, root, feature))];
+    double& sum = sums[static_cast<size_t>(target)];
+    sum = std::isnan(sum)             ? weight
+          : trees.how == forest::kMin ? std::min(sum, weight)
+          : trees.how == forest::kMax ? std::max(sum, weight)
+                                      : sum + weight;
+  }
+  for (double& sum : sums) {
+    if (std::isnan(sum)) sum = 0;
+    if (trees.how == forest::kAverage) sum /= static_cast<double>(trees.roots.size());
+  }
+  return sums;
+}
+
+Result<int64_t> transform_of(Node node) {
+  const int64_t after = node.attr_int("post_transform");
+  if (after < kNone || after > kProbit)
+    return invalid(cat("post_transform: expected 0..4, got ", after));
+  return after;
+}
+
 Status tree_ref(const Call& call) {
   Node node = call.node();
   std::span<const int64_t> x = call.shape(0);
-  int64_t how = node.attr_int("aggregate_function", kSum), after = node.attr_int("post_transform");
-  if (x.size() != 2 || how < kAverage || how > kMax || after < kNone || after > kProbit)
-    return invalid("expected x [n, features], aggregate_function 0..3 and post_transform 0..4");
-  TN_TRY(ensemble, ensemble_of(node, x[1]));
-  TN_TRY(out, call.out(0, call.dtype(0), {x[0], ensemble.n_targets}));
-  for (int64_t row = 0; row < x[0]; ++row) {
-    constexpr double kUnset = std::numeric_limits<double>::quiet_NaN();
-    Numbers sums(static_cast<size_t>(ensemble.n_targets), kUnset);
-    auto feature = [&](int64_t i) {
-      return load_number(call.data<char>(0), call.dtype(0), row * x[1] + i);
-    };
-    for (int64_t root : ensemble.roots) {
-      TN_TRY(leaf, leaf_of(ensemble, root, feature));
-      double& sum = sums[static_cast<size_t>(ensemble.targets[static_cast<size_t>(leaf)])];
-      double weight = ensemble.weights[static_cast<size_t>(leaf)];
-      if (std::isnan(sum))
-        sum = weight;
-      else
-        sum = how == kMin   ? std::min(sum, weight)
-              : how == kMax ? std::max(sum, weight)
-                            : sum + weight;
+  TN_TRY(after, transform_of(node));
+  TN_TRY(trees, forest_of(node, x[1]));
+  TN_TRY(depth, forest::depth_of(trees));
+  TN_TRY(out, call.out(0, call.dtype(0), {x[0], trees.n_targets}));
+  auto body = [&, after = after](uint64_t begin, uint64_t end) {
+    for (auto row = static_cast<int64_t>(begin); row < static_cast<int64_t>(end); ++row) {
+      Numbers sums = sums_of(trees, [&](int64_t i) {
+        return load_number(call.data<char>(0), call.dtype(0), row * x[1] + i);
+      });
+      transform(sums, after);
+      for (int64_t t = 0; t < trees.n_targets; ++t)
+        store_number(data_of<char>(out), call.dtype(0), row * trees.n_targets + t,
+                     sums[static_cast<size_t>(t)]);
     }
-    for (double& sum : sums) {
-      if (std::isnan(sum)) sum = 0;
-      if (how == kAverage) sum /= static_cast<double>(ensemble.roots.size());
-    }
-    transform(sums, after);
-    for (int64_t t = 0; t < ensemble.n_targets; ++t)
-      store_number(data_of<char>(out), call.dtype(0), row * ensemble.n_targets + t,
-                   sums[static_cast<size_t>(t)]);
-  }
+  };
+  const int64_t steps = std::max<int64_t>(depth, 1) * std::ssize(trees.roots);
+  parallel_for(call.ctx(), static_cast<uint64_t>(x[0]),
+               static_cast<uint64_t>(1 + 4096 / std::max<int64_t>(steps, 1)), body);
   return {};
+}
+
+Result<std::vector<Value>> tree_decompose(EditView edit, Node node) {
+  Builder b(edit);
+  Type x = b.ranked(node.input(0), "TreeEnsemble");
+  TN_CHECK(b.status());
+  if (x.dims[1] < 0) return unsupported("decomposed only where the number of features is known");
+  TN_TRY(after, transform_of(node));
+  TN_TRY(trees, forest_of(node, x.dims[1]));
+  const uint32_t dtype = x.dtype == TN_F64 ? TN_F64 : TN_F32;
+  constexpr std::string_view kNames[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
+  Value y = forest::sums(b, b.cast(node.input(0), dtype), trees);
+  y = b.cast(transformed(b, y, kNames[after]), x.dtype);
+  TN_CHECK(b.status());
+  return std::vector<Value>{y};
 }
 
 // Two splits on two features, three leaves.
@@ -276,6 +269,7 @@ constexpr tn_op kTrees =
                                 {"name": "post_transform", "type": "int", "default": 0},
                                 {"name": "tree_roots", "type": "ints"}])",
             .shape = shape<tree_shape, "x: float[n f]">,
+            .decompose = decompose<tree_decompose>,
             .cost = cost<move_cost>,
             .ref = ref<tree_ref>,
             .sample = sample<tree_sample>});
