@@ -2,7 +2,7 @@
 // conv(x, w)*s + t = conv(x, w*s) + t, as convolution is linear in each output channel's weights;
 // with a bias b: (conv(x, w) + b)*s + t = conv(x, w*s) + (b*s + t). Gemm: alpha scales with w, and
 // beta*c*s + t becomes the new c with beta 1. BatchNormalization's own scale and bias take them as
-// they are. Computed in double, rounded once.
+// they are, and so does each branch of a Concat. Computed in double, rounded once.
 #include "per_channel.hpp"
 
 #include <algorithm>
@@ -129,28 +129,96 @@ int64_t norm_channels(Node norm) {
   return static_cast<int64_t>(n);
 }
 
-Result<bool> scale_norm(Rewriter& rewriter, Node root, Node norm, const Affine& affine) {
+Result<Value> scaled_norm(Rewriter& rewriter, Node norm, const Affine& affine) {
   std::vector<double> scale = *numbers_of(norm.input(1));
   std::vector<double> bias = *numbers_of(norm.input(2));
   for (size_t i = 0; i < scale.size(); ++i) {
     scale[i] *= affine.scale[i];
     bias[i] = bias[i] * affine.scale[i] + affine.shift[i];
   }
-  if (!are_finite(scale) || !are_finite(bias)) return false;
+  if (!are_finite(scale) || !are_finite(bias)) return Value{};
   const auto n = static_cast<int64_t>(scale.size());
-  const std::string name = cat(norm.name());
   TN_TRY(new_scale, rewriter.numbers(norm.input(1).dtype(), {n}, scale, cat(norm.input(1).name())));
   TN_TRY(new_bias, rewriter.numbers(norm.input(2).dtype(), {n}, bias, cat(norm.input(2).name())));
-  TN_TRY(made, rewriter.op(norm.type(),
-                           {norm.input(0), new_scale, new_bias, norm.input(3), norm.input(4)},
-                           attributes_of(norm, false)));
-  return rewriter.replace_as(root, made, name);
+  return rewriter.op(norm.type(),
+                     {norm.input(0), new_scale, new_bias, norm.input(3), norm.input(4)},
+                     attributes_of(norm, false), cat(norm.name()));
+}
+
+// Channels of a Concat of such nodes along them; else -1.
+int64_t concat_channels(Node concat) {
+  Type type = concat.output().type();
+  if (!is_private(concat.output()) || !type.ranked || type.rank() < 2) return -1;
+  if (positive_axis(concat.attr_int("axis"), type.rank()) != 1) return -1;
+  int64_t all = 0;
+  for (Value branch : concat.inputs()) {
+    uint64_t output = 0;
+    const int64_t n = scalable_channels(branch.producer(&output));
+    if (n < 0 || output != 0) return -1;
+    all += n;
+  }
+  return all;
+}
+
+Result<Value> scaled_node(Rewriter& rewriter, Node producer, const Affine& affine);
+
+// Each branch takes the part of its channels.
+Result<Value> scaled_concat(Rewriter& rewriter, Node concat, const Affine& affine) {
+  std::vector<Value> branches;
+  auto scale = affine.scale.begin(), shift = affine.shift.begin();
+  for (Value branch : concat.inputs()) {
+    const int64_t n = scalable_channels(branch.producer());
+    TN_TRY(made, scaled_node(rewriter, branch.producer(),
+                             {std::vector(scale, scale + n), std::vector(shift, shift + n)}));
+    if (!made) return Value{};
+    branches.push_back(made);
+    scale += n, shift += n;
+  }
+  return rewriter.op("Concat", branches, {{"axis", 1}}, cat(concat.name()));
+}
+
+// A convolution or Gemm.
+Result<Value> scaled_product(Rewriter& rewriter, Node producer, const Affine& affine) {
+  const auto n = static_cast<int64_t>(affine.scale.size());
+  Value old_weight = producer.input(1), old_bias = producer.input(2);
+  WeightLayout layout = layout_of(producer);
+  std::vector<double> bias = *channel_bias(producer, n);
+  double beta = is_gemm(producer) ? producer.attr_float("beta", 1) : 1;
+  for (size_t i = 0; i < bias.size(); ++i)
+    bias[i] = bias[i] * beta * affine.scale[i] + affine.shift[i];
+  if (!are_finite(affine.scale) || !are_finite(bias)) return Value{};
+
+  std::string name = cat(producer.name());
+  uint32_t dtype = old_weight.dtype();
+  TN_TRY(scaled, scaled_weight(rewriter.edit().ctx(), old_weight, layout, affine.scale));
+  TN_TRY(new_weight, rewriter.made_of(old_weight, scaled, old_weight.name()));
+  std::string bias_name = old_bias ? std::string(old_bias.name()) : cat(name, "_bias");
+  TN_TRY(new_bias, rewriter.numbers(dtype, {n}, bias, bias_name));
+  return rewriter.op(producer.type(), {producer.input(0), new_weight, new_bias},
+                     attributes_of(producer, true), name);
+}
+
+// The node with affine behind it, as one node or one for each branch; none where numbers would be
+// infinite.
+Result<Value> scaled_node(Rewriter& rewriter, Node producer, const Affine& affine) {
+  if (producer.is("BatchNormalization")) return scaled_norm(rewriter, producer, affine);
+  if (producer.is("Concat")) return scaled_concat(rewriter, producer, affine);
+  return scaled_product(rewriter, producer, affine);
+}
+
+// The nodes that a Concat puts together, and those that a Concat among them does.
+void add_branches(Node node, std::vector<Node>* out) {
+  for (Value branch : node.is("Concat") ? node.inputs() : std::vector<Value>{}) {
+    out->push_back(branch.producer());
+    add_branches(branch.producer(), out);
+  }
 }
 
 }  // namespace
 
 int64_t scalable_channels(Node producer) {
   if (const int64_t n = norm_channels(producer); n >= 0) return n;
+  if (producer && producer.is("Concat")) return concat_channels(producer);
   if (!producer || !(producer.is("Conv") || producer.is("ConvTranspose") || is_gemm(producer)))
     return -1;
   Value weight = producer.input(1), bias = producer.input(2);
@@ -164,26 +232,23 @@ int64_t scalable_channels(Node producer) {
 }
 
 Result<bool> scale_channels(Rewriter& rewriter, Node root, Node producer, const Affine& affine) {
-  int64_t n = scalable_channels(producer);
+  const int64_t n = scalable_channels(producer);
   if (n < 0 || affine.scale.size() != static_cast<size_t>(n)) return false;
-  if (producer.is("BatchNormalization")) return scale_norm(rewriter, root, producer, affine);
-  Value old_weight = producer.input(1), old_bias = producer.input(2);
-  WeightLayout layout = layout_of(producer);
-  std::vector<double> bias = *channel_bias(producer, n);
-  double beta = is_gemm(producer) ? producer.attr_float("beta", 1) : 1;
-  for (size_t i = 0; i < bias.size(); ++i)
-    bias[i] = bias[i] * beta * affine.scale[i] + affine.shift[i];
-  if (!are_finite(affine.scale) || !are_finite(bias)) return false;
-
-  std::string name = cat(producer.name());
-  uint32_t dtype = old_weight.dtype();
-  TN_TRY(scaled, scaled_weight(rewriter.edit().ctx(), old_weight, layout, affine.scale));
-  TN_TRY(new_weight, rewriter.made_of(old_weight, scaled, old_weight.name()));
-  std::string bias_name = old_bias ? std::string(old_bias.name()) : cat(name, "_bias");
-  TN_TRY(new_bias, rewriter.numbers(dtype, {n}, bias, bias_name));
-  TN_TRY(made, rewriter.op(producer.type(), {producer.input(0), new_weight, new_bias},
-                           attributes_of(producer, true)));
-  return rewriter.replace_as(root, made, name);
+  const std::string name = cat(producer.name());
+  std::vector<Node> branches;
+  add_branches(producer, &branches);
+  std::vector<std::string> names;
+  for (Node branch : branches)
+    names.push_back(cat(branch.name()));
+  TN_TRY(made, scaled_node(rewriter, producer, affine));
+  if (!made) return rewriter.give_up();
+  TN_TRY(is_replaced, rewriter.replace_as(root, made, name));
+  if (!is_replaced || branches.empty()) return is_replaced;
+  branches.clear();
+  add_branches(made.producer(), &branches);
+  for (size_t i = 0; i < branches.size(); ++i)
+    TN_CHECK(services.edit->set_node_name(rewriter.edit().raw, branches[i].id, str(names[i])));
+  return true;
 }
 
 }  // namespace tenon::fusion

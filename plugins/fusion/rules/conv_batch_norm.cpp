@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Before:  y = BatchNormalization(Conv(x, w, b), scale, bias, mean, variance); ConvTranspose and
-//          Gemm too.
+//          Gemm too, and a Concat of them along the channels.
 // After:   y = Conv(x, w', b').
 // Formula: s = scale/sqrt(variance + epsilon); w' = w*s by output channel; b' = (b - mean)*s +
-// bias. Needs:   inference mode, all but x constant (f32, f64), the Conv's result used once.
+// bias. Needs:   inference mode, all but x constant (f32, f64), each Conv's result used once.
 // Source:  Ioffe, Szegedy: Batch Normalization (2015), algorithm 2.
 #include "per_channel.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Before:  y = Conv(x, w, b) op c with op one of Mul, Div, Add, Sub; ConvTranspose, Gemm and
-//          BatchNormalization for inference too.
+//          BatchNormalization for inference too, and a Concat of them along the channels.
 // After:   y = Conv(x, w', b').
 // Needs:   c is one number or one per channel (shape [C, 1, 1] for images); the Conv's weights are
 //          constants (f32, f64) and its result is used once.

@@ -70,6 +70,40 @@ TEST_F(WeightsTest, ANormalizationInTrainingStays) {
         "fusion.conv_batch_norm");
 }
 
+// [axis]: where the two branches are put together; [tail]: what else there is.
+std::string branches_and_norm(std::string_view axis, std::string_view tail) {
+  return cat(R"(graph {
+  input %x: f32[1, 2, 3, 3]
+  constant %w: f32[3, 2, 1, 1] = [1, 2, 3, -1, 0.5, 0.25]
+  constant %v: f32[1, 2, 3, 3] = [1, 2, 3, -1, 0.5, 0.25, 2, 1, 4, 0, 1, 2, 3, -1, 0.5, 0.25, 2, 1]
+  constant %b: f32[1] = [0.5])",
+             kNorm, R"(
+  %c: f32[1, 3, 3, 3] = Conv(%x, %w) @first
+  %d: f32[1, 1, 3, 3] = Conv(%x, %v, %b) {pads = ints [1, 1, 1, 1]} @second
+  %both: f32[1, 4, 3, 3] = Concat(%c, %d) {axis = )",
+             axis, R"(} @both
+  %y: f32[1, 4, 3, 3] = BatchNormalization(%both, %scale, %shift, %mean, %var) @norm
+  output y = %y)",
+             tail, "\n}");
+}
+
+TEST_F(WeightsTest, ANormalizationGoesIntoAllBranchesOfAConcat) {
+  for (std::string_view axis : {"1", "-3"}) {
+    OwnedGraph graph = parse(branches_and_norm(axis, ""));
+    OwnedGraph fused = apply(graph, "fusion.conv_batch_norm");
+    EXPECT_THAT(operators(fused), ElementsAre("Conv", "Conv", "Concat"));
+    std::vector<std::string> names;
+    for (Node node : fused.view().nodes())
+      names.emplace_back(node.name());
+    EXPECT_THAT(names, ElementsAre("first", "second", "both"));
+    EXPECT_THAT(run(fused), Pointwise(testing::FloatNear(1e-5f), run(graph)));
+  }
+}
+
+TEST_F(WeightsTest, ANormalizationOfABranchThatOthersReadStays) {
+  stays(branches_and_norm("1", "\n  output c = %c"), "fusion.conv_batch_norm");
+}
+
 const std::string kScaled = R"(graph {
   input %x: f32[1, 2, 3, 3]
   constant %w: f32[3, 2, 1, 1] = [1, 2, 3, -1, 0.5, 0.25]
