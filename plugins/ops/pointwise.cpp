@@ -67,6 +67,14 @@ Status clip_vjp(Gradients& g) {
   return {};
 }
 
+// The slope at 0 is y, as PyTorch has it, though the value there is x whatever y is.
+Status prelu_vjp(Gradients& g) {
+  Value x = g.in(0), y = g.in(1), dy = g.cotangent(), zero = g.number(0, x.dtype());
+  if (g.wanted(0)) g.set(0, g.op("Where", {g.op("Greater", {x, zero}), dy, g.op("Mul", {dy, y})}));
+  if (g.wanted(1)) g.set(1, g.op("Where", {g.op("Less", {x, zero}), g.op("Mul", {dy, x}), zero}));
+  return {};
+}
+
 // One Sigmoid in place of what the expression's pieces give.
 Status softplus_vjp(Gradients& g) {
   g.set(0, g.op("Mul", {g.cotangent(), g.op("Sigmoid", {g.in(0)})}));
@@ -108,13 +116,16 @@ constexpr Row kRows[] = {
      " ? 0.5*x*(1 + tanh(0.7978845608028654*(u + 0.044715*u*u*u)))"
      " : 0.5*x*(1 + erf(x*0.7071067811865475))",
      R"([{"name": "approximate", "type": "string", "default": "none"}])", kTable},
-    {"HardSigmoid", 22, 1, "max(0, min(1, alpha*x + beta))", ALPHA_BETA("0.2", "0.5"), kTable},
-    {"HardSwish", 22, 1, "x*max(0, min(1, x/6 + 0.5))", "[]", kTable},
+    // At their corners these have the slopes that PyTorch has: of the pieces outside.
+    {"HardSigmoid", 22, 1, "let u = alpha*x + beta; u <= 0 ? 0 : u >= 1 ? 1 : u",
+     ALPHA_BETA("0.2", "0.5"), kTable},
+    {"HardSwish", 22, 1, "let u = x/6 + 0.5; x*(u <= 0 ? 0 : u >= 1 ? 1 : u)", "[]", kTable},
     {"IsInf", 20, 1, "isinf(x) && ((x > 0 && detect_positive) || (x < 0 && detect_negative))",
      R"([{"name": "detect_negative", "type": "int", "default": 1},
          {"name": "detect_positive", "type": "int", "default": 1}])"},
     {"IsNaN", 20, 1, "isnan(x)"},
-    {"LeakyRelu", 16, 1, "x < 0 ? alpha*x : x", ALPHA("0.01"), kTable},
+    // Its slope at 0 is alpha, as PyTorch has it.
+    {"LeakyRelu", 16, 1, "x > 0 ? x : alpha*x", ALPHA("0.01"), kTable},
     {.type = "Log", .since = 13, .arity = 1, .expr = "log(x)", .cast = kWide},
     {.type = "Mish",
      .since = 22,
@@ -199,7 +210,8 @@ constexpr Row kRows[] = {
      .arity = 2,
      .expr = "x < 0 ? y*x : x",
      .quant = kRequant,
-     .cast = "cpu=low cuda=low"},
+     .cast = "cpu=low cuda=low",
+     .vjp = vjp<prelu_vjp>},
     {.type = "Sub",
      .since = 14,
      .arity = 2,

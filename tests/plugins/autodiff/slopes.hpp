@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Values and slopes of pointwise operators in closed form, in double. At a kink the slope is the
-// mean of those on both sides, or what the operator says of itself (Relu: 0).
+// mean of those on both sides, or what the operator says of itself, which is PyTorch's (Relu: 0).
 
 #include <cmath>
 #include <limits>
@@ -106,12 +106,13 @@ inline const std::vector<Slopes> kSlopes = {
    F { return tanh_gelu_slope(x); }, nullptr, {40, -40, 300, -300}},
   {"HardSigmoid(%x)", F { return std::fmax(0, std::fmin(1, 0.2 * x + 0.5)); },
    F { return std::fabs(x) == 2.5 ? kNoNumber : 0.2 * within(x, -2.5, 2.5); }},
+  {"HardSigmoid(%x) {alpha = 0.25}", F { return std::fmax(0, std::fmin(1, 0.25 * x + 0.5)); },
+   F { return x > -2 && x < 2 ? 0.25 : 0; }, nullptr, {2, -2}},
   {"HardSwish(%x)", F { return x * std::fmax(0, std::fmin(1, x / 6 + 0.5)); },
    F {
-     if (std::fabs(x) == 3) return x > 0 ? 1.25 : -0.25;
-     return x < -3 ? 0 : x > 3 ? 1 : x / 3 + 0.5;
+     return x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5;
    }},
-  {"LeakyRelu(%x)", F { return x < 0 ? 0.01 * x : x; }, F { return x < 0 ? 0.01 : 1; }},
+  {"LeakyRelu(%x)", F { return x < 0 ? 0.01 * x : x; }, F { return x > 0 ? 1 : 0.01; }},
   {"Log(%x)", F { return std::log(x); }, F { return 1 / x; }},
   {"Mish(%x)", F { return x * std::tanh(softplus(x)); }, F { return mish_slope(x); }},
   {"Neg(%x)", F { return -x; }, F { return -1; }},
@@ -147,7 +148,7 @@ inline const std::vector<Slopes> kSlopes = {
    F { return std::isinf(y) ? kNoNumber : -std::nearbyint((x - std::fmod(x, y)) / y); }},
   {"Mul(%x, %y)", F { return x * y; }, F { return y; }, F { return x; }},
   {"Pow(%x, %y)", F { return std::pow(x, y); }, power_by_base, power_by_exponent},
-  {"PRelu(%x, %y)", F { return x < 0 ? y * x : x; }, F { return x < 0 ? y : 1; },
+  {"PRelu(%x, %y)", F { return x < 0 ? y * x : x; }, F { return x > 0 ? 1 : y; },
    F { return x < 0 ? x : 0; }},
   {"Sub(%x, %y)", F { return x - y; }, F { return 1; }, F { return -1; }},
   {"Sum(%x, %y)", F { return x + y; }, F { return 1; }, F { return 1; }},
