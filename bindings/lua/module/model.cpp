@@ -32,8 +32,13 @@ int save(lua_State* state) {
   return 1;
 }
 
+// model:compile(options [, plan]): with the options and the states of that plan.
 int compile(lua_State* state) {
   Model& model = object_argument<Model>(state, 1, "model:compile");
+  if (!lua_isnoneornil(state, 3)) {
+    push_object(state, object_argument<cxx::Plan>(state, 3, "model:compile").beside(model));
+    return 1;
+  }
   Json options = options_table(state, 2, "model:compile");
   Json given = runtime(state).run;
   given.update(options);

@@ -80,6 +80,17 @@ if has_gradients then
   assert(last < first / 50, ("loss: from %g to %g"):format(first, last))
   step(x:rows(1, 1), y:rows(1, 1))
   assert(#step:parameters().w == 2 and step.count == 102)
+
+  -- A run that fails is no step.
+  local picked = tn.step(function(w, at) return tn.take(w, at):sum() end, tn.tensor({ 1, 2, 3 }), { rate = 0.5 })
+  picked(tn.tensor({ 0, 2 }, "int64"))
+  fails("", picked, tn.tensor({ 0, 7 }, "int64"))
+  assert(picked.count == 1)
+  near(picked:parameters(), { 0.5, 2, 2.5 }, "parameters behind a run that failed")
+  -- Batches of another shape go on with the same states.
+  picked(tn.tensor({ 1 }, "int64"))
+  picked(tn.tensor({ 0, 2 }, "int64"))
+  near(picked:parameters(), { 0, 1.5, 2 }, "parameters behind batches of two shapes")
 end
 
 -- A number beside float64 keeps all its digits.

@@ -92,7 +92,7 @@ local function build(step, batch)
   if step.check_nan then model, names = watched(model) end
   local types = {}
   for _, port in ipairs(model:inspect().inputs) do types[port.name] = port.dtype end
-  return model:compile(step.options), { watched = names, types = types, results = given }
+  return model:compile(step.options, step.plan), { watched = names, types = types, results = given }
 end
 
 -- A number, or a schedule or function of the update's number, at this step.
@@ -108,7 +108,7 @@ end
 local kAverage, kCount = "/average", "step/count"
 
 -- step(x, y, ...): the loss before the update, a number, and with has_aux what the loss gives beside it. Batches of
--- another shape have a plan of their own, to which the states move.
+-- another shape have a plan of their own, beside the first one: the states are in memory once.
 function stepper:__call(...)
   local batch, key = table.pack(...), {}
   for i = 1, batch.n do
@@ -120,17 +120,13 @@ function stepper:__call(...)
     self.plans[key], self.made[key] = build(self, batch)
   end
   local plan, made = self.plans[key], self.made[key]
-  if not rawequal(plan, self.plan) then
-    if self.plan then
-      for _, name in ipairs(plan:states()) do plan:set_state(name, self.plan:get_state(name)) end
-    else
-      for i, leaf in ipairs((flatten(self.initial, "", {}, {}))) do
-        plan:set_state(self.names[i], to_tensor(leaf))
-        if self.average then plan:set_state(self.names[i] .. kAverage, to_tensor(leaf)) end
-      end
+  if not self.plan then
+    for i, leaf in ipairs((flatten(self.initial, "", {}, {}))) do
+      plan:set_state(self.names[i], to_tensor(leaf))
+      if self.average then plan:set_state(self.names[i] .. kAverage, to_tensor(leaf)) end
     end
-    self.plan = plan
   end
+  self.plan = plan
   local floats = floats_of(self, batch)
   for i = 1, batch.n do batch[i] = to_tensor(batch[i], floats) end
   local n = batch.n
@@ -142,8 +138,8 @@ function stepper:__call(...)
   if self.accumulate > 1 then append("accumulated/update", (self.count + 1) % self.accumulate == 0 and 1 or 0) end
   append("learning_rate", number_at(self, "rate", self.rate))
   for _, name in ipairs(self.inputs[2]) do append("setting/" .. name, number_at(self, "setting " .. name, self.settings[name])) end
-  self.count = self.count + 1
   local results = table.pack(plan(table.unpack(batch, 1, n)))
+  self.count = self.count + 1
   if made.watched then refuse_nan(made.watched, results[results.n][1]) end
   return results[1][1], table.unpack(refill_all(made.results, results, { at = 0 }), 2, made.results.n)
 end

@@ -104,19 +104,15 @@ class NamedInputs {
 class Plan {
  public:
   Plan(const Model& model, const Json& options, const std::vector<tn_value_id>& taps = {})
-      : inputs_(model.inputs()), states_(model.states()) {
-    const SessionPtr& session = model.session();
-    tn_plan* raw = nullptr;
-    check(session->eval->compile(session->ctx(), model.get(), taps.data(), taps.size(),
-                                 str(dump(options)), &raw));
-    plan_ = Handle<tn_plan>(session, raw, session->eval->release);
-    for (const Port& port : model.outputs()) {
-      outputs_.push_back(port.name);
-      if (port.kind != TN_KIND_TENSOR && no_tensor_.empty())
-        no_tensor_ =
-            cat("output ", port.name, ": expected a tensor, got a value of the type ", port.text());
-    }
-    results_ = outputs_.size() + taps.size();
+      : Plan(model, taps.size(), [&](const Session& session, tn_plan** raw) {
+          return session.eval->compile(session.ctx(), model.get(), taps.data(), taps.size(),
+                                       str(dump(options)), raw);
+        }) {}
+  // Another model with the options of this plan, which has the states in common with it.
+  Plan beside(const Model& model) const {
+    return Plan(model, 0, [&](const Session& session, tn_plan** raw) {
+      return session.eval->compile_beside(plan_.get(), model.get(), raw);
+    });
   }
   // The graph's outputs in order, then the taps. Sequences and optional values are no tensors here:
   // backends hand out bytes for them.
@@ -170,6 +166,21 @@ class Plan {
   tn_plan* raw() const { return plan_.get(); }
 
  private:
+  template <class Compile>
+  Plan(const Model& model, size_t n_taps, const Compile& compile)
+      : inputs_(model.inputs()), states_(model.states()) {
+    const SessionPtr& session = model.session();
+    tn_plan* raw = nullptr;
+    check(compile(*session, &raw));
+    plan_ = Handle<tn_plan>(session, raw, session->eval->release);
+    for (const Port& port : model.outputs()) {
+      outputs_.push_back(port.name);
+      if (port.kind != TN_KIND_TENSOR && no_tensor_.empty())
+        no_tensor_ =
+            cat("output ", port.name, ": expected a tensor, got a value of the type ", port.text());
+    }
+    results_ = outputs_.size() + n_taps;
+  }
   const Port& state(const std::string& name) const {
     for (const Port& port : states_) {
       if (port.name == name) return port;
