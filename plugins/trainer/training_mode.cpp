@@ -23,10 +23,10 @@ Status replace_node(EditView edit, Node old, const std::vector<Value>& made) {
 
 constexpr std::string_view kBatchNormNote = "onnx.metadata.tenon.batch_norm";
 
-bool is_frozen(Node node) {
+bool is_noted(Node node, std::string_view word) {
   tn_any note{};
   Status unknown(services.graph->note(node.graph, node.id, str(kBatchNormNote), &note));
-  return unknown.ok() && text_of(note) == "frozen";
+  return unknown.ok() && text_of(note) == word;
 }
 
 // A normalization, by all nodes that apply it, in the order in which they run.
@@ -53,7 +53,7 @@ std::vector<Norm> norms_of(Graph graph) {
   std::vector<Norm> norms;
   std::unordered_map<tn_value_id, size_t> by_mean;
   for (Node node : graph.nodes()) {
-    if (!node.is("BatchNormalization") || is_frozen(node)) continue;
+    if (!node.is("BatchNormalization") || is_noted(node, "frozen")) continue;
     auto [at, is_new] = by_mean.try_emplace(node.input(3).id, norms.size());
     if (is_new) norms.emplace_back();
     norms[at->second].push_back(node);
@@ -74,6 +74,23 @@ Result<Node> add_training_form(EditView edit, Node node, uint64_t n_outputs) {
   return made;
 }
 
+// ONNX's running variance follows the variance of the batch's n numbers of a channel; what follows
+// the estimate of the population's, n/(n - 1) of it, is that and a share of the batch's part:
+// v + (v - momentum*before)/(n - 1).
+Result<Value> unbiased_variance(EditView edit, Node norm) {
+  Builder b(edit);
+  Value x = norm.input(0), before = norm.input(4), after = norm.output(2);
+  const int64_t channels = before.type().dims[0];
+  Value n = b.op("Div", {b.op("Size", {x}), b.number(static_cast<double>(channels), TN_I64)});
+  Value one = b.number(1, TN_I64);
+  Value rest = b.cast(b.op("Max", {b.sub(n, one), one}), after.dtype());
+  const double momentum = norm.attr_float("momentum", 0.9);
+  Value kept = b.mul(before, b.number(momentum, before.dtype()));
+  Value out = b.add(after, b.div(b.sub(after, kept), rest));
+  TN_CHECK(b.status());
+  return out;
+}
+
 // The running statistics become states, which each node updates in turn; adds their names.
 Status train_norm(EditView edit, const Norm& norm, std::vector<std::string>* statistics) {
   std::vector<Slot> slots;
@@ -83,15 +100,19 @@ Status train_norm(EditView edit, const Norm& norm, std::vector<std::string>* sta
     slots.push_back({name, before});
     statistics->push_back(std::move(name));
   }
-  Node last{};
+  Value mean, variance;
   for (Node node : norm) {
-    for (uint64_t i : {3, 4})
-      if (last) TN_CHECK(edit.set_input(node, i, last.output(i - 2)));
+    if (mean) TN_CHECK(edit.set_input(node, 3, mean));
+    if (variance) TN_CHECK(edit.set_input(node, 4, variance));
+    const bool is_unbiased = is_noted(node, "unbiased");
     TN_TRY(made, add_training_form(edit, node, 3));
-    last = made;
+    mean = made.output(1), variance = made.output(2);
+    if (!is_unbiased) continue;
+    TN_TRY(estimate, unbiased_variance(edit, made));
+    variance = estimate;
   }
-  TN_CHECK(slots[0].close(edit, last.output(1)));
-  return slots[1].close(edit, last.output(2));
+  TN_CHECK(slots[0].close(edit, mean));
+  return slots[1].close(edit, variance);
 }
 
 // The key's second number, the stream, is another one for each node and each step.

@@ -26,8 +26,9 @@ struct TrainingMode {
 
 // BatchNormalization uses the statistics of the batch and keeps running ones as states under the
 // names of its constants, one after the other where several nodes apply one normalization. A node
-// with the note tenon.batch_norm = "frozen", which ONNX files keep, stays as it is. Dropout draws
-// by a key that is state. Gives the names of the constants that became running statistics.
+// with the note tenon.batch_norm = "frozen", which ONNX files keep, stays as it is; with "unbiased"
+// its running variance is PyTorch's, that of the batch times n/(n - 1). Dropout draws by a key that
+// is state. Gives the names of the constants that became running statistics.
 Result<std::vector<std::string>> to_training_mode(EditView edit, const TrainingMode& mode);
 
 // BatchNormalization that to_training_mode leaves as it is: other nodes read its statistics too, or

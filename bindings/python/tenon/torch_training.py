@@ -32,13 +32,15 @@ def training_parts(module: Any) -> dict[str, Any]:
 
 
 def keep_statistics(module: Any, graph: Any, fixed: list[str]) -> None:
-    """Notes the nodes of norms that are not in training mode, for whoever trains the file."""
+    """Notes the nodes of norms that are not in training mode, for whoever trains the file, and of
+    the others that their running variance is PyTorch's: n/(n - 1) of the batch's, unlike ONNX's."""
     trained = set(training_parts(module).values())
     parts = module.named_modules(remove_duplicate=False)
     frozen = {f"{name}.running_mean" for name, part in parts if part not in trained} | {*fixed}
     for node in graph.node:
-        if node.op_type == "BatchNormalization" and node.input[3] in frozen:
-            node.metadata_props.add(key="tenon.batch_norm", value="frozen")
+        if node.op_type == "BatchNormalization":
+            kind = "frozen" if node.input[3] in frozen else "unbiased"
+            node.metadata_props.add(key="tenon.batch_norm", value=kind)
 
 
 def lost_dropout(torch: Any, module: Any, drawing: list[str]) -> list[str]:
