@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import onnx
+import onnx.reference
 import pytest
 import tenon as tn
 from onnx import helper
@@ -209,3 +210,72 @@ def test_an_lstm_whose_weights_are_stored_in_8_bits(tmp_path, by_column):
     made = results(tmp_path, "DynamicQuantizeLSTM", given, 3, **attributes)
     wanted = tn.op("LSTM", *floats.values(), bias, outputs=3, **attributes)
     expect(made, *(np.asarray(one) for one in wanted))
+
+
+def test_matrices_are_inverted(tmp_path):
+    x = array(2, 3, 4, 4) + 4 * np.eye(4, dtype="f")
+    expect(results(tmp_path, "Inverse", {"x": x}), np.linalg.inv(x))
+
+
+def test_amounts_of_padding_in_a_row(tmp_path):
+    x, pads = array(2, 3), np.array([[0, 1, 1, 2]])
+    number = np.array([7], "f")
+    made = results(tmp_path, "Pad", {"x": x, "p": pads, "v": number}, constants=("p",))
+    expect(made, np.pad(x, [(0, 1), (1, 2)], constant_values=7))
+    for mode in ("reflect", "edge"):
+        made = results(tmp_path, "Pad", {"x": x, "p": pads[0]}, constants=("p",), mode=mode)
+        expect(made, np.pad(x, [(0, 1), (1, 2)], mode=mode))
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("corners", [0, 1])
+def test_an_image_read_along_a_grid(tmp_path, mode, corners):
+    """ONNX's reference implementation is the judge: the operator is ONNX's under other names."""
+    inputs = {"x": array(2, 3, 5, 6), "g": RANDOM.uniform(-0.9, 0.9, (2, 4, 3, 2)).astype("f")}
+    made = results(tmp_path, "GridSample", inputs, mode=mode, align_corners=corners)
+    names = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}
+    node = helper.make_node(
+        "GridSample", ["x", "g"], ["y"], mode=names[mode], align_corners=corners
+    )
+    expect(made, *onnx.reference.ReferenceEvaluator(node).run(None, inputs))
+
+
+def cropped(x, boxes, images, size, mode, outside):
+    """TensorFlow's rule, one pixel after the other."""
+    y = np.full((len(boxes), x.shape[1], *size), outside, "f")
+    last = np.array(x.shape[2:], "f") - 1
+    for n, (box, image) in enumerate(zip(boxes, images)):
+        for at in np.ndindex(*size):
+            place = []
+            for d in range(2):
+                begin, end = box[d] * last[d], box[d + 2] * last[d]
+                share = at[d] / (size[d] - 1) if size[d] > 1 else 0.5
+                place.append(begin + share * (end - begin))
+            if any(p < 0 or p > m for p, m in zip(place, last)):
+                continue
+            if mode == "nearest":
+                row, column = (int(np.floor(p + 0.5)) for p in place)
+                y[n, :, *at] = x[image, :, row, column]
+                continue
+            (top, left), (bottom, right) = np.floor(place).astype(int), np.ceil(place).astype(int)
+            down, along = place[0] - top, place[1] - left
+            rows = [
+                x[image, :, r, left] * (1 - along) + x[image, :, r, right] * along
+                for r in (top, bottom)
+            ]
+            y[n, :, *at] = rows[0] * (1 - down) + rows[1] * down
+    return y
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize("size", [(3, 4), (1, 2), (1, 1)])
+def test_boxes_cut_from_images(tmp_path, mode, size):
+    x, images = array(2, 3, 7, 6), np.array([1, 0, 1, 0], "i4")
+    boxes = np.float32(
+        [[0, 0, 1, 1], [0.13, 0.2, 0.71, 0.93], [0.9, 0.8, 0.1, 0.3], [-0.3, 0.4, 0.6, 1.3]]
+    )
+    inputs = {"x": x, "b": boxes, "i": images, "s": np.array(size, "i4")}
+    made = results(
+        tmp_path, "CropAndResize", inputs, constants=("s",), mode=mode, extrapolation_value=0.5
+    )
+    expect(made, cropped(x, boxes, images, size, mode, 0.5))
