@@ -189,13 +189,25 @@ class Autocast {
       TN_CHECK(read_as(edit, casts, node, i, dtype_before(given[i])));
     return Status(services.edit->infer(edit.raw, node.id));
   }
+  // The input of which a node gives parts that are known at run time alone: rows, or what Slice
+  // cuts out.
+  static std::optional<uint64_t> table_of(Node node) {
+    const tn_op_columns* columns = node.columns();
+    if (columns && columns->rows >= 0) return static_cast<uint64_t>(columns->rows);
+    if (!columns || columns->quant != TN_QUANT_SAME_SCALE) return std::nullopt;
+    constexpr int64_t kLeastElements = 256;  // worth a Cast
+    const Value first = node.input(0);
+    const bool is_large = first && first.is_constant() && first.type().elements() >= kLeastElements;
+    const auto is_known = [](Value v) { return !v || v.is_constant(); };
+    if (!is_large || std::ranges::all_of(node.inputs(), is_known)) return std::nullopt;
+    return 0;
+  }
   // y = Gather(T, i)  becomes  Cast(Gather(Cast(T), i)): the rows are rounded, the computation is
   // not.
   Result<bool> store_table(EditView edit, Casts* casts, Node node, const Rule& rule) const {
-    const tn_op_columns* columns = node.columns();
-    if (!with_tables_ || !columns || columns->rows < 0 || rule.category == Category::kLow)
-      return false;
-    const auto input = static_cast<uint64_t>(columns->rows);
+    const std::optional<uint64_t> found = with_tables_ ? table_of(node) : std::nullopt;
+    if (!found || rule.category == Category::kLow) return false;
+    const uint64_t input = *found;
     const Value table = node.input(input);
     const bool is_asked_for = rule.category == Category::kFp32;
     if (is_asked_for || !table || !table.is_constant() || table.dtype() != TN_F32) return false;
@@ -245,6 +257,6 @@ TENON_PASS(autocast,
     "lacking": {"type": "array", "items": {"type": "string"},
                 "description": "operators that are not defined for the low type where the model goes: computed in float32 where it has them"},
     "tables": {"type": "boolean", "default": false,
-               "description": "constant tables whose rows are looked up are stored in the low type too; what is looked up is cast back"},
+               "description": "constant tables whose rows are looked up or cut out are stored in the low type too; what is looked up is cast back"},
     "follow": {"type": ["array", "string"], "items": {"type": "string"},
                "description": "nodes to compute in the type of their first input: patterns likewise"}}})")

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage.hpp"
 
+#include <algorithm>
 #include <optional>
+#include <set>
 
 #include "tenon/sdk/alike.hpp"
 #include "tenon/sdk/layer_form.hpp"
@@ -33,6 +35,24 @@ std::optional<int64_t> left_matrix(Node node, const Product& product) {
   return swapped->weight_out;
 }
 
+// The axis of rows of a constant table out of which a node cuts some of them, as of positions.
+std::optional<int64_t> cut_axis(Node node) {
+  const tn_op_columns* columns = node.columns();
+  if (!columns || columns->coupling != TN_COUPLING_SLICE || !node.input(0)) return std::nullopt;
+  for (uint64_t i = 0; i < columns->n_coupling_keys; ++i) {
+    const tn_coupling_key& key = columns->coupling_keys[i];
+    if (view(key.key) != "axes" || key.attribute.len > 0 || key.input < 0) continue;
+    const Value stated = node.input(static_cast<uint64_t>(key.input));
+    const std::optional<std::vector<double>> axes = stated ? numbers_of(stated) : std::nullopt;
+    if (!axes || axes->size() != 1) return std::nullopt;
+    const size_t rank = node.input(0).type().rank();
+    const int64_t axis = positive_axis(static_cast<int64_t>(axes->front()), rank);
+    if (axis < 0 || axis + 1 >= static_cast<int64_t>(rank)) return std::nullopt;
+    return axis;
+  }
+  return std::nullopt;
+}
+
 bool is_storable(Value value, int64_t axis) {
   if (!value || !value.is_constant() || value.dtype() != TN_F32) return false;
   DLTensor tensor = value.constant().dl();
@@ -42,6 +62,24 @@ bool is_storable(Value value, int64_t axis) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json float_constants(Graph graph) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  std::set<tn_value_id> seen;
+  for (Node node : graph.nodes())
+    for (Value value : node.inputs()) {
+      if (!value || !value.is_constant() || value.dtype() != TN_F32) continue;
+      const Type type = value.type();
+      if (type.rank() < 2 || type.elements() < kLeastElements) continue;
+      if (type.elements() == *std::ranges::max_element(type.dims)) continue;  // scales, biases
+      if (!seen.insert(value.id).second) continue;
+      out.push_back({{"value", value.name()},
+                     {"node", node.name()},
+                     {"op", node.type()},
+                     {"bytes", bytes_of(TN_F32, type.elements())}});
+    }
+  return out;
+}
 
 std::vector<StoredInput> storable_inputs(const Decision& one) {
   std::vector<StoredInput> out;
@@ -54,6 +92,7 @@ std::vector<StoredInput> storable_inputs(const Decision& one) {
   for (const Product& product : one.role.products)
     if (std::optional<int64_t> rows = left_matrix(one.node, product))
       add(product.act, *rows, StoredAs::kChannels);
+  if (std::optional<int64_t> axis = cut_axis(one.node)) add(0, *axis, StoredAs::kTable);
   if (one.role.rows < 0) return out;
   const size_t rank = one.node.input(static_cast<uint64_t>(one.role.rows)).type().rank();
   if (rank == 2 && positive_axis(one.node.attr_int("axis", 0), rank) == 0)
@@ -121,14 +160,16 @@ Status Storage::store_weight(EditView edit, Node node, const StoredInput& stored
   return edit.set_input(node, input, whole.output());
 }
 
-// y = Gather(T, i)  becomes  Cast(Gather(T as int8, i)) * Gather(scales of the rows, i)
+// y = Gather(T, i)  becomes  Cast(Gather(T as int8, i)) * Gather(scales of the rows, i), and so
+// does a Slice.
 Status Storage::store_table(EditView edit, Node node, const StoredInput& stored) {
   const auto input = static_cast<uint64_t>(stored.input);
   Value value = node.input(input);
   const Weight table = rounded(value.constant().dl(), stored, plan_.per_channel).weight;
   std::string name(value.name());
   TN_TRY(numbers, edit.constant<int8_t>(TN_I8, table.shape, table.numbers, name + "_quantized"));
-  std::vector<int64_t> column{table.shape[0], 1};
+  std::vector<int64_t> column(table.shape.size(), 1);
+  column[static_cast<size_t>(stored.axis)] = table.shape[static_cast<size_t>(stored.axis)];
   TN_TRY(scale, edit.constant<float>(TN_F32, column, table.scale, name + "_scale"));
   TN_TRY(rows, repeated(edit, node, {{input, numbers}}, "_quantized"));
   TN_TRY(scales, repeated(edit, node, {{input, scale}}, "_scale"));

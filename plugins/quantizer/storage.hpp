@@ -25,6 +25,10 @@ struct StoredInput {
 // it.
 std::vector<StoredInput> storable_inputs(const Decision& one);
 
+// What a graph still holds in float32 that is large enough to be worth fewer bits:
+// [{"value", "node", "op", "bytes"}], by the first node that reads it.
+nlohmann::ordered_json float_constants(Graph graph);
+
 struct RoundedInput {
   Weight weight;
   std::vector<float> factors = {};  // its columns are multiplied by these; empty: by none

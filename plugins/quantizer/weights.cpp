@@ -49,6 +49,7 @@ class Weights {
     if (storage.notes().empty()) TN_CHECK(check_something_taken(assignment));
     report["stored"] = storage.notes();
     report["weight_bytes"] = bytes;
+    report["float_constants"] = float_constants({raw});
     return sink.write(report.dump());
   }
 

@@ -156,7 +156,10 @@ local function stayed(args, report)
     local say = is_broken and tn.log.warning or tn.log.debug
     if is_broken or not args.json then say("float: " .. node.node .. ": " .. node.why) end
   end
-  return { quantized = report.counts.quantized, float = report.counts.float, left = report.float }
+  for _, one in ipairs(report.float_constants or {}) do
+    if not args.json then tn.log.debug(string.format("float32: %s of %s, %d bytes", one.value, one.node, one.bytes)) end
+  end
+  return { quantized = report.counts.quantized, float = report.counts.float, left = report.float, float_constants = report.float_constants }
 end
 
 -- Three parts that have nothing in common: to make a model with, to choose by, to judge by; and the first two together, for what
