@@ -53,7 +53,7 @@ CompiledRef kept_specialization(tn_plan* plan, Inputs in, bool may_open) {
 
 // Whether it has open sizes and has run with just these for a while, so that they get a
 // specialization of their own. Under the plan's lock.
-bool has_settled(Compiled& compiled, Inputs in) {
+bool is_steady(Compiled& compiled, Inputs in) {
   if (!compiled.is_open) return false;
   Shapes shapes = shapes_of(in);
   if (shapes != compiled.met) compiled.times_met = 0;
@@ -94,7 +94,7 @@ Shapes shapes_of(Inputs in) {
 Result<CompiledRef> specialization_for(tn_plan* plan, Inputs in) {
   std::unique_lock lock(plan->mutex);
   CompiledRef found = kept_specialization(plan, in, true);
-  if (found && !has_settled(*found, in)) return found;
+  if (found && !is_steady(*found, in)) return found;
   const bool may_open = !found;
   const Shapes shapes = shapes_of(in);
   while (std::ranges::count(plan->compiling, shapes)) {
