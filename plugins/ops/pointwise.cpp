@@ -4,7 +4,6 @@
 #include <array>
 #include <utility>
 
-#include "number_arithmetic.hpp"
 #include "sampling.hpp"
 
 namespace tenon::ops {
@@ -24,7 +23,6 @@ struct Row {
   uint32_t traits = 0;
   const char* cast = "";               // mixed precision; without a word inputs are promoted
   decltype(tn_op::vjp) vjp = nullptr;  // where the expression's own slopes are not the usual ones
-  decltype(tn_op::shape) shape = nullptr;  // notes numbers that are computed from shapes
 };
 constexpr const char* kWide = "cuda=fp32";  // overflows or loses too much in float16
 
@@ -170,25 +168,27 @@ constexpr Row kRows[] = {
     {"ThresholdedRelu", 22, 1, "x > alpha ? x : 0", ALPHA("1.0"), kTable},
 
     // two inputs
-    {.type = "Add",
-     .since = 14,
-     .arity = 2,
-     .expr = "x + y",
-     .quant = kRequant,
-     .traits = kCommutes,
-     .shape = shape<add_numbers, "x: any, y: any">},
+    {
+        .type = "Add",
+        .since = 14,
+        .arity = 2,
+        .expr = "x + y",
+        .quant = kRequant,
+        .traits = kCommutes,
+    },
     {"And", 7, 2, "x && y", "[]", "", TN_BOOL, kCommutes},
     {"BitShift", 11, 2, "direction == \"LEFT\" ? x << y : x >> y",
      R"([{"name": "direction", "type": "string"}])", "", TN_U32},
     {"BitwiseAnd", 18, 2, "x & y", "[]", "", TN_I32, kCommutes},
     {"BitwiseOr", 18, 2, "x | y", "[]", "", TN_I32, kCommutes},
     {"BitwiseXor", 18, 2, "x ^ y", "[]", "", TN_I32, kCommutes},
-    {.type = "Div",
-     .since = 14,
-     .arity = 2,
-     .expr = "x/y",
-     .quant = kRequant,
-     .shape = shape<divide_numbers, "x: any, y: any">},
+    {
+        .type = "Div",
+        .since = 14,
+        .arity = 2,
+        .expr = "x/y",
+        .quant = kRequant,
+    },
     {"Equal", 19, 2, "x == y", "[]", "", TN_F32, kCommutes},
     {"Greater", 13, 2, "x > y"},
     {"GreaterOrEqual", 16, 2, "x >= y"},
@@ -196,13 +196,14 @@ constexpr Row kRows[] = {
     {"LessOrEqual", 16, 2, "x <= y"},
     {"Mod", 13, 2, "fmod == 1 ? fmod(x, y) : mod(x, y)",
      R"([{"name": "fmod", "type": "int", "default": 0}])", "", TN_I32},
-    {.type = "Mul",
-     .since = 14,
-     .arity = 2,
-     .expr = "x*y",
-     .quant = kRequant,
-     .traits = kCommutes,
-     .shape = shape<multiply_numbers, "x: any, y: any">},
+    {
+        .type = "Mul",
+        .since = 14,
+        .arity = 2,
+        .expr = "x*y",
+        .quant = kRequant,
+        .traits = kCommutes,
+    },
     {"Or", 7, 2, "x || y", "[]", "", TN_BOOL, kCommutes},
     {.type = "Pow", .since = 15, .arity = 2, .expr = "pow(x, y)", .cast = kWide},
     {.type = "PRelu",
@@ -212,12 +213,13 @@ constexpr Row kRows[] = {
      .quant = kRequant,
      .cast = "cpu=low cuda=low",
      .vjp = vjp<prelu_vjp>},
-    {.type = "Sub",
-     .since = 14,
-     .arity = 2,
-     .expr = "x - y",
-     .quant = kRequant,
-     .shape = shape<subtract_numbers, "x: any, y: any">},
+    {
+        .type = "Sub",
+        .since = 14,
+        .arity = 2,
+        .expr = "x - y",
+        .quant = kRequant,
+    },
     {"SwiGLU", 28, 2, "x*sigmoid(alpha*x)*y", ALPHA("1.0")},
     {"Xor", 7, 2, "xor(x, y)", "[]", "", TN_BOOL, kCommutes},
 
@@ -269,7 +271,6 @@ constexpr std::array<tn_op, kCount> make_rows(std::index_sequence<kIndex...>) {
                   .expr = kRows[kIndex].expr,
                   .attributes = kRows[kIndex].attributes,
                   .quant = kRows[kIndex].quant,
-                  .shape = kRows[kIndex].shape,
                   .sample = sample<sample_row<kIndex>>,
                   .vjp = kRows[kIndex].vjp,
                   .cast = kRows[kIndex].cast})...};
