@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types of one node's outputs: by the row's shape column, else its axes, else broadcasting, whose
-// types a pointwise row's shape column finds there. A call of a function is inferred through its
-// body; operators without a row leave types unknown.
+// Types of one node's outputs: by the row's shape column, else its axes, else broadcasting. A call
+// of a function is inferred through its body; operators without a row leave types unknown.
 #include "graph/edit.hpp"
 #include "graph/op_table.hpp"
 #include "graph/verifier.hpp"
@@ -111,10 +110,7 @@ tn_edit::Result<std::vector<TypeRef>> tn_edit::infer_types(tn_node_id id) {
 tn_edit::Result<std::vector<TypeRef>> tn_edit::infer_by_shape(tn_node_id id, const OpRow& row) {
   const Node& node = *tables_->nodes.find(id);
   TN_CHECK(check_arity(row, node));
-  Result<std::vector<TypeRef>> types = std::vector<TypeRef>(node.outputs.size());
-  if (row.op.traits & TN_OP_POINTWISE) types = infer_by_row(id, row);
-  TN_CHECK(types.status());
-  pending_ = std::move(*types);
+  pending_.assign(node.outputs.size(), nullptr);
   inferring_ = id;
   Status refused(row.op.shape(row.op.self, this, id));
   inferring_ = 0;

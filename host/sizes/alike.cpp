@@ -7,7 +7,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "values/tensor_layout.hpp"
+#include "values/tensor.hpp"
 
 namespace tenon::host {
 namespace {
@@ -18,14 +18,9 @@ constexpr std::string_view kOfFiles = "onnx.";
 
 bool is_same(const tn_tensor* a, const tn_tensor* b) {
   if (a == b) return true;
-  if (!a || !b || !std::ranges::equal(dims_of(a->dl), dims_of(b->dl))) return false;
-  if (dtype_of(a->dl.dtype) != dtype_of(b->dl.dtype) || !is_dense(a->dl) || !is_dense(b->dl))
-    return false;
-  Result<uint64_t> bytes = dense_bytes(dtype_of(a->dl.dtype), dims_of(a->dl));
-  auto data = [](const tn_tensor* t) {
-    return static_cast<const char*>(t->dl.data) + t->dl.byte_offset;
-  };
-  return bytes.ok() && *bytes <= kMostBytes && std::memcmp(data(a), data(b), *bytes) == 0;
+  return a && b && a->dtype() == b->dtype() && std::ranges::equal(a->shape(), b->shape()) &&
+         a->dense && b->dense && a->bytes <= kMostBytes && a->data() && b->data() &&
+         std::memcmp(a->data(), b->data(), a->bytes) == 0;
 }
 
 bool have_same(const NamedAnys& a, const NamedAnys& b) {

@@ -177,7 +177,7 @@ class CorrectBias : private RepairPass {
   }
 
   // What follows runs on the corrected result.
-  Status shift_result(const Stages& small,
+  Status shift_result(Stages& small,
                       Value result,
                       int64_t axis,
                       const std::vector<double>& shift) const {

@@ -31,7 +31,7 @@ class Stages {
   Result<Tensor> read(Value value, uint64_t b) const {
     return file_.read(ctx_, live_.at(value.id)[b]);
   }
-  Status write(Value value, uint64_t b, const Tensor& numbers) const {
+  Status write(Value value, uint64_t b, const Tensor& numbers) {
     return file_.write(live_.at(value.id)[b], numbers.dl());
   }
   std::span<const int64_t> shape(Value value, uint64_t b) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensor_file.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +14,7 @@ namespace tenon::quantizer {
 namespace {
 
 constexpr uint64_t kPage = 4096;  // file systems give back whole pages
+constexpr uint64_t kInMemory = uint64_t{1} << 20;
 
 uint64_t bytes_at(const TensorFile::Place& place) {
   return bytes_of(place.dtype, element_count(place.dims));
@@ -55,28 +57,38 @@ TensorFile::~TensorFile() {
 }
 
 Result<TensorFile::Place> TensorFile::add(const DLTensor& tensor) {
-  if (file_ < 0) {
+  const std::span<const int64_t> dims = shape_of(tensor);
+  Place place{end_, dtype_of(tensor), {dims.begin(), dims.end()}};
+  const uint64_t end = end_ + (bytes_at(place) + kPage - 1) / kPage * kPage;
+  if (end <= kInMemory) {
+    front_.resize(end);
+  } else if (file_ < 0) {
     TN_TRY(file, open_nameless());
     file_ = file;
   }
-  const std::span<const int64_t> dims = shape_of(tensor);
-  Place place{end_, dtype_of(tensor), {dims.begin(), dims.end()}};
   TN_CHECK(write(place, tensor));
-  end_ += (bytes_at(place) + kPage - 1) / kPage * kPage;
+  end_ = end;
   return place;
 }
 
-Status TensorFile::write(const Place& place, const DLTensor& tensor) const {
-  const auto put = [this](char* data, uint64_t bytes, off_t offset) {
-    return pwrite(file_, data, bytes, offset);
+Status TensorFile::write(const Place& place, const DLTensor& tensor) {
+  char* const data = data_of<char>(tensor);
+  if (is_in_memory(place)) {
+    std::copy_n(data, bytes_at(place), front_.data() + place.offset);
+    return {};
+  }
+  const auto put = [this](char* from, uint64_t bytes, off_t offset) {
+    return pwrite(file_, from, bytes, offset);
   };
-  return in_pieces(data_of<char>(tensor), bytes_at(place), place.offset, put)
-             ? Status()
-             : failed("cannot write");
+  return in_pieces(data, bytes_at(place), place.offset, put) ? Status() : failed("cannot write");
 }
 
 Result<Tensor> TensorFile::read(tn_ctx* ctx, const Place& place) const {
   TN_TRY(out, Tensor::zeros(ctx, place.dtype, place.dims));
+  if (is_in_memory(place)) {
+    std::copy_n(front_.data() + place.offset, bytes_at(place), out.data<char>());
+    return out;
+  }
   const auto get = [this](char* data, uint64_t bytes, off_t offset) {
     return pread(file_, data, bytes, offset);
   };
@@ -87,7 +99,7 @@ Result<Tensor> TensorFile::read(tn_ctx* ctx, const Place& place) const {
 
 void TensorFile::drop(const Place& place) const {
   const uint64_t pages = (bytes_at(place) + kPage - 1) / kPage * kPage;
-  if (pages > 0)
+  if (pages > 0 && !is_in_memory(place))
     fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(place.offset),
               static_cast<off_t>(pages));
 }

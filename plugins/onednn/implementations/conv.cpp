@@ -65,7 +65,16 @@ std::vector<float> repeated_channels(const float* numbers, int64_t n_filters, in
 }
 
 std::string refuse_conv(const Graph& graph, const Node& node) {
-  return refuse_image(graph.values[node.inputs[0]]);
+  const Value& src = graph.values[node.inputs[0]];
+  if (std::string why = refuse_image(src); !why.empty()) return why;
+  const Dims& weights = graph.values[node.inputs[1]].dims;
+  const Window window = find_window(node, src.dims, graph.values[node.outputs[0]].dims,
+                                    Dims(weights.begin() + 2, weights.end()));
+  // A wide dilation with auto_pad asks for as much padding; offsets within an image have 32 bits.
+  auto elements = static_cast<double>(src.dims[1]);
+  for (size_t i = 0; i < window.kernel.size(); ++i)
+    elements *= static_cast<double>(src.dims[i + 2] + window.pad_begin[i] + window.pad_end[i]);
+  return elements > INT32_MAX ? "a padded image of more than 2^31 elements" : "";
 }
 
 void lower_conv(Lowering& lowering, int node) {

@@ -176,7 +176,18 @@ def test_a_further_length_gives_the_bits_of_a_first_one(tmp_path, make, precisio
         given, wanted = answer(plan, feed), answer(alone, feed)
         ours, theirs = plan.describe(), alone.describe()
         if make is decoder and any(part["backend"] == "host" for part in ours["partitions"]):
-            continue  # the length of the cache is left open, which open_sizes_test.py tests
+            # The length of the cache is left open: other kernels, the same numbers.
+            for one, other in zip(given, wanted, strict=True):
+                assert one[:2] == other[:2], n
+                near = (
+                    {"rtol": 1e-5, "atol": 1e-6}
+                    if precision == "fp32"
+                    else {"rtol": 0.02, "atol": 0.01}
+                )
+                np.testing.assert_allclose(
+                    *(np.frombuffer(x[2], x[0]) for x in (one, other)), **near
+                )
+            continue
         assert given == wanted, n
         for key in ("fallback_nodes", "arena_bytes", "copies_per_run"):
             assert ours[key] == theirs[key], n
