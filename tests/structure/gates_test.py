@@ -15,6 +15,7 @@ import jumps
 import listed
 import machine_paths
 import operator_names
+import pinned
 import pytest
 import quoted
 import readmes
@@ -35,6 +36,7 @@ GATES = [
     listed,
     machine_paths,
     operator_names,
+    pinned,
     quoted,
     readmes,
     terminal,
@@ -395,3 +397,16 @@ def test_a_plugin_without_tests_is_named(tests):
     assert (
         only(tested.violations(tests)) == "plugins/fusion: expected a test in tests/plugins/fusion"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("requirements.txt", "numpy==2\nonnx  # newest\n", "requirements.txt:2: onnx: expected"),
+        ("tests/sums_test.py", "import os\nfrom scipy import linalg\n", ":2: scipy is in none"),
+    ],
+)
+def test_a_package_without_a_version_is_named(tree, name, text, words):
+    write(tree, name, text)
+
+    assert words in only(pinned.violations(tree))

@@ -191,15 +191,20 @@ EpilogueRows epilogue_rows(Lowering& lowering,
                            const GemmEpilogue& taken,
                            int64_t padded) {
   const int64_t groups = step.weights.groups, n = step.args.n;
+  // No factor is infinite: it would make NaN of a sum that is 0. The largest one saturates as well.
+  auto finite = [](double number) {
+    constexpr double kMost = std::numeric_limits<float>::max();
+    return static_cast<float>(std::isinf(number) ? number : std::clamp(number, -kMost, kMost));
+  };
   auto row = [&](bool is_one_number, const auto& number) {
     std::shared_ptr<void> made = aligned_bytes(groups * padded * 4);
     auto* to = static_cast<float*>(made.get());
     size_t at = 0;
     for (int64_t g = 0; g < groups; ++g, to += padded) {
       if (is_one_number)
-        std::fill_n(to, n, static_cast<float>(number(0)));
+        std::fill_n(to, n, finite(number(0)));
       else
-        std::generate_n(to, n, [&] { return static_cast<float>(number(at++)); });
+        std::generate_n(to, n, [&] { return finite(number(at++)); });
     }
     return lowering.make_constant(ElementType::kF32, {groups * padded}, made);
   };

@@ -157,11 +157,12 @@ struct Absorber {
     return true;
   }
 
-  // Ends the chain: what a file rounds and saturates here is rounded and saturated here. Numbers
-  // are multiplied by 1 / scale, which of a subnormal scale may be infinite.
+  // Ends the chain: what a file rounds and saturates here is rounded and saturated here. Kernels
+  // count in steps of the result, in which a bias must not be infinite.
   bool quantize(int user, const Node& node) {
+    constexpr float kLeastScale = 1e-30F;
     std::optional<kernels::Quant> quant = tensor_quant(lowering, node);
-    if (!quant || !std::isnormal(quant->scale)) return false;
+    if (!quant || !(quant->scale >= kLeastScale && std::isfinite(quant->scale))) return false;
     epilogue.nodes.push_back(user);
     epilogue.result = node.outputs[0];
     epilogue.quant = quant;

@@ -144,9 +144,10 @@ TEST_F(Rounding, MakesTheLowestIntegerOfNanInAllTypes) {
 TEST_F(Rounding, OfASumInTinySteps) {
   for (const Layer& layer : kLayers)
     for (const Stored& stored : kStored)
-      for (const char* step : {"1e-36", "3e-38", "1e-40"}) {
+      for (const auto& [scale, step] :
+           {std::pair{"100", "1e-36"}, {"100", "3e-38"}, {"100", "1e-40"}, {"1e12", "1e-29"}}) {
         SCOPED_TRACE(layer.name + ", " + stored.type + ", " + stored.zero + ", " + step);
-        expect_same(quantized(layer, stored, "100", step,
+        expect_same(quantized(layer, stored, scale, step,
                               "  %t: f32[" + layer.result + "] = Identity(%m) @t\n"),
                     kExact);
       }
