@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "made_primitive.hpp"
 
+#include <cstdlib>
 #include <string_view>
 
 namespace tenon::onednn {
@@ -43,6 +44,17 @@ bool is_made_from(const dnnl::primitive& primitive, const dnnl::primitive_desc_b
   const_dnnl_primitive_desc_t made = description_of(primitive);
   const_dnnl_primitive_desc_t asked = description.get();
   return kernel_of(made) == kernel_of(asked) && have_same_layouts(made, asked);
+}
+
+dnnl::engine new_engine() {
+  constexpr int kMostPrimitives = 256;
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const std::lock_guard<std::mutex> lock(cache_mutex);
+    if (std::getenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY") == nullptr)
+      dnnl::set_primitive_cache_capacity(kMostPrimitives);
+  });
+  return {dnnl::engine::kind::cpu, 0};
 }
 
 WithoutCache::WithoutCache() : lock_(cache_mutex), capacity_(dnnl::get_primitive_cache_capacity()) {

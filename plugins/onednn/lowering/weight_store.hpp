@@ -13,6 +13,7 @@
 
 #include "tenon/sdk/backend/weights.hpp"
 
+#include "made_primitive.hpp"
 #include "packed_files.hpp"
 #include "view.hpp"
 
@@ -78,7 +79,7 @@ class WeightStore {
   Allocate allocate_;
   std::unique_ptr<PackedFiles> files_;
   std::atomic<int64_t> n_found_ = 0;
-  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::engine engine_ = new_engine();
   backend::WeightCache<Form, const void> cache_;
 };
 
