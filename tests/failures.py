@@ -8,16 +8,16 @@ from xml.etree import ElementTree
 
 # pytest: "FAILED file.py::case - message" and "E   message"; googletest: "file.cpp:12: Failure",
 # "[  FAILED  ] Suite.Case"; sanitizers: "ERROR: AddressSanitizer: ..."
-TELLING = re.compile(r"^(FAILED|ERROR|E  |==\d+==ERROR|.*: Failure$|\[  FAILED)")
+REPORTS = re.compile(r"^(FAILED|ERROR|E  |==\d+==ERROR|.*: Failure$|\[  FAILED)")
 MOST_LINES, LINES_BEHIND, LAST_LINES, WIDTH = 60, 6, 20, 240
 
 
-def telling(output: str) -> list[str]:
+def reports(output: str) -> list[str]:
     """The lines about failures, and those behind googletest's; else the last lines."""
     lines = output.splitlines()
     kept = set()
     for i, line in enumerate(lines):
-        if TELLING.match(line):
+        if REPORTS.match(line):
             kept.update(range(i, i + 1 + LINES_BEHIND * line.endswith(": Failure")))
     chosen = [lines[i] for i in sorted(kept) if i < len(lines)]
     return chosen[-MOST_LINES:] if chosen else lines[-LAST_LINES:]
@@ -27,7 +27,7 @@ def main(path: str) -> None:
     for case in ElementTree.parse(path).iter("testcase"):
         if case.get("status") == "fail":
             print(f"test: {case.get('name')} failed:")
-            for line in telling(case.findtext("system-out") or ""):
+            for line in reports(case.findtext("system-out") or ""):
                 print(f"  {line[:WIDTH]}")
 
 

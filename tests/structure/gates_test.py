@@ -397,16 +397,3 @@ def test_a_plugin_without_tests_is_named(tests):
     assert (
         only(tested.violations(tests)) == "plugins/fusion: expected a test in tests/plugins/fusion"
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "words"),
-    [
-        ("requirements.txt", "numpy==2\nonnx  # newest\n", "requirements.txt:2: onnx: expected"),
-        ("tests/sums_test.py", "import os\nfrom scipy import linalg\n", ":2: scipy is in none"),
-    ],
-)
-def test_a_package_without_a_version_is_named(tree, name, text, words):
-    write(tree, name, text)
-
-    assert words in only(pinned.violations(tree))

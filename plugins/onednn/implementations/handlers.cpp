@@ -89,6 +89,8 @@ constexpr Handler kHandlers[] = {
     {"Transpose", refuse_transpose, lower_transpose, kAnyType},
     {"Trilu", refuse_trilu, lower_trilu, kAnyType},
     {"Unsqueeze", refuse_reshape, lower_reshape, kAnyType},
+    {"com.microsoft.GroupQueryAttention", refuse_group_query_attention, lower_group_query_attention,
+     kAnyType | kEmpty},
     {"com.microsoft.MatMulNBits", refuse_matmul_n_bits, lower_matmul_n_bits, kAnyType},
     {"tenon.AveragePoolGrad", refuse_pool_grad, lower_pool_grad, kWidened},
     {"tenon.Barrier", refuse_reshape, lower_reshape, kAnyType},

@@ -14,6 +14,7 @@ namespace tenon::onednn {
   std::string refuse_##family(const Graph& graph, const Node& node); \
   void lower_##family(Lowering& lowering, int node);
 TENON_ONEDNN_HANDLER(attention_grad)
+TENON_ONEDNN_HANDLER(group_query_attention)
 TENON_ONEDNN_HANDLER(conv)
 TENON_ONEDNN_HANDLER(conv_transpose)
 TENON_ONEDNN_HANDLER(batch_norm_grad)

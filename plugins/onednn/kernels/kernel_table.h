@@ -10,6 +10,7 @@
 #include "attention_grad_args.h"
 #include "batch_norm_args.h"
 #include "binary_product_args.h"
+#include "cached_attention_args.h"
 #include "channel_rows_args.h"
 #include "copy_args.h"
 #include "ctc_args.h"

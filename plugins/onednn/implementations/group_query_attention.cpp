@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX Runtime's GroupQueryAttention of few rows with a cache, as generated text repeats it: one
+// step (kernels/cached_attention.h), which is quick to compile for each length of the cache. Of
+// more rows its decomposition is faster, whose products are matrices.
+
+#include <cmath>
+
+#include "dense.hpp"
+#include "kernels/cached_attention.h"
+
+namespace tenon::onednn {
+namespace {
+
+enum Input : size_t {
+  kQuery,
+  kKey,
+  kValue,
+  kPastKey,
+  kPastValue,
+  kLengths,
+  kTotal,
+  kCosines,
+  kSines,
+  kPositions,
+  kBias,
+  kSink,
+  kKeyScale,
+  kValueScale,
+  kQueryNorm,
+  kKeyNorm
+};
+
+// Over 80 shapes of 1 to 8 rows, 16 to 2,048 keys, 2 to 32 heads of keys, the step takes 0.25 to
+// 0.9 of the decomposition's time.
+constexpr int64_t kMostRows = 8;
+
+// Sizes and attributes, without what lies where.
+kernels::CachedAttentionArgs args_of(const Graph& graph, const Node& node) {
+  const Dims& q = graph.values[node.inputs[kQuery]].dims;
+  const Dims& present = graph.values[node.outputs[1]].dims;
+  kernels::CachedAttentionArgs args;
+  args.batch = q[0], args.rows = q[1];
+  args.heads = node.integer("num_heads", 1), args.shared = present[1], args.depth = present[3];
+  args.stored = present[2];
+  const int past = node.input(kPastKey);
+  args.room = past == kNone ? 0 : graph.values[past].dims[2];
+  args.q_pitch = q[2];
+  const bool is_packed = node.input(kKey) == kNone;
+  args.k_pitch = args.v_pitch = is_packed ? q[2] : args.shared * args.depth;
+  if (node.integer("do_rotary", 0) != 0) {
+    const Dims& angles = graph.values[node.inputs[kCosines]].dims;
+    args.positions = angles[0], args.angles = angles[1];
+  }
+  args.is_interleaved = node.integer("rotary_interleaved", 0) != 0;
+  args.epsilon = static_cast<float>(node.real("qk_norm_epsilon", 1e-6));
+  args.softcap = static_cast<float>(node.real("softcap", 0));
+  const double scale = node.real("scale", 0);
+  args.scale =
+      static_cast<float>(scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(args.depth)));
+  args.is_causal = node.integer("causal", 1) != 0;
+  args.window = node.integer("local_window_size", -1);
+  return args;
+}
+
+// pointers: the inputs of the node, then its outputs.
+const char* run(kernels::CachedAttentionArgs args,
+                size_t n_inputs,
+                bool is_packed,
+                const kernels::Context& context,
+                void* const* pointers) {
+  auto input = [&](size_t i) {
+    return i < n_inputs ? static_cast<const float*>(pointers[i]) : nullptr;
+  };
+  args.q = input(kQuery);
+  args.k = is_packed ? args.q + args.heads * args.depth : input(kKey);
+  args.v = is_packed ? args.k + args.shared * args.depth : input(kValue);
+  args.past_k = input(kPastKey), args.past_v = input(kPastValue);
+  args.last = static_cast<const int32_t*>(pointers[kLengths]);
+  args.total = *static_cast<const int32_t*>(pointers[kTotal]);
+  if (args.angles > 0) args.cosines = input(kCosines), args.sines = input(kSines);
+  if (n_inputs > kPositions) args.position_of = static_cast<const int64_t*>(pointers[kPositions]);
+  args.q_norm = input(kQueryNorm), args.k_norm = input(kKeyNorm);
+  args.dst = static_cast<float*>(pointers[n_inputs]);
+  args.present_k = static_cast<float*>(pointers[n_inputs + 1]);
+  args.present_v = static_cast<float*>(pointers[n_inputs + 2]);
+  return kernels::cached_attention(context, args);
+}
+
+std::string why_not_types(const Graph& graph, const Node& node) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == kNone) continue;
+    const ElementType wanted = i == kLengths || i == kTotal ? ElementType::kI32
+                               : i == kPositions            ? ElementType::kI64
+                                                            : ElementType::kF32;
+    if (graph.values[node.inputs[i]].type != wanted) return "only f32";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string refuse_group_query_attention(const Graph& graph, const Node& node) {
+  if (std::string why = why_not_types(graph, node); !why.empty()) return why;
+  if (graph.values[node.inputs[kQuery]].dims[1] > kMostRows) return "more than 8 rows";
+  for (size_t i : {kBias, kSink, kKeyScale, kValueScale})
+    if (node.input(i) != kNone) return "a bias, a sink or scales of a quantized cache";
+  for (const char* attribute : {"smooth_softmax", "sliding_window_cache", "qk_output"})
+    if (node.integer(attribute, 0) != 0) return cat("the attribute ", attribute);
+  for (size_t i : {0, 1, 2})
+    if (node.output(i) == kNone) return "a result that is left out";
+  const kernels::CachedAttentionArgs args = args_of(graph, node);
+  const bool is_whole = args.batch > 0 && args.rows > 0 && args.depth > 0;
+  if (!is_whole || args.window == 0) return "nothing to attend to";
+  if (args.stored < args.room || args.rows > args.stored)
+    return "a cache without room for the rows";
+  return 2 * args.angles > args.depth ? "more angles than pairs" : "";
+}
+
+void lower_group_query_attention(Lowering& lowering, int index) {
+  const Graph& graph = lowering.graph();
+  const Node& node = graph.nodes[index];
+  const bool is_packed = node.input(kKey) == kNone;
+  lower_dense(lowering, index, "tenon:cached_attention",
+              [args = args_of(graph, node), n_inputs = node.inputs.size(), is_packed](
+                  const kernels::Context& context, void* const* pointers) {
+                return run(args, n_inputs, is_packed, context, pointers);
+              });
+}
+
+}  // namespace tenon::onednn

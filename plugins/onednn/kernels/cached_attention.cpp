@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cached_attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernel_table.h"
+#include "scratch.h"
+
+namespace tenon::onednn::kernels {
+namespace {
+
+constexpr int64_t kPitch = 16;  // floats of the widest register
+
+// One sequence and one head of keys.
+class Unit {
+ public:
+  Unit(const CachedAttentionArgs& args, int64_t index)
+      : args_(args), index_(index), sequence_(index / args.shared), head_(index % args.shared) {}
+
+  // Among the keys.
+  static int64_t first_row(const CachedAttentionArgs& args, int64_t sequence) {
+    const bool is_first = args.room == 0 || args.total == args.rows;
+    return is_first ? 0 : int64_t{args.last[sequence]} + 1 - args.rows;
+  }
+  static int64_t position(const CachedAttentionArgs& args, int64_t sequence, int64_t row) {
+    return args.position_of != nullptr ? args.position_of[sequence * args.rows + row]
+                                       : first_row(args, sequence) + row;
+  }
+
+  void run(const Context& context) const {
+    float* const keys = fill(args_.past_k, args_.present_k);
+    float* const values = fill(args_.past_v, args_.present_v);
+    const int64_t first = first_row(args_, sequence_);
+    for (int64_t row = 0; row < args_.rows; ++row) {
+      const int64_t at = (first + row) * args_.depth;
+      prepare(token(args_.k, args_.k_pitch, row) + head_ * args_.depth, args_.k_norm, row,
+              keys + at);
+      std::copy_n(token(args_.v, args_.v_pitch, row) + head_ * args_.depth, args_.depth,
+                  values + at);
+    }
+    for (int64_t row = 0; row < args_.rows; ++row)
+      attend(context, row, first, keys, values);
+  }
+
+ private:
+  const float* token(const float* all, int64_t pitch, int64_t row) const {
+    return all + (sequence_ * args_.rows + row) * pitch;
+  }
+
+  float* fill(const float* past, float* present) const {
+    const int64_t old = args_.room * args_.depth, all = args_.stored * args_.depth;
+    float* const to = present + index_ * all;
+    if (old > 0) std::copy_n(past + index_ * old, old, to);
+    std::fill_n(to + old, all - old, 0.0F);
+    return to;
+  }
+
+  // One head of a token, with its norm and its position.
+  void prepare(const float* from, const float* norm, int64_t row, float* to) const {
+    std::copy_n(from, args_.depth, to);
+    if (norm != nullptr) normalize(norm, to);
+    if (args_.cosines != nullptr) rotate(position(args_, sequence_, row), to);
+  }
+  void normalize(const float* norm, float* x) const {
+    double squares = 0;
+    for (int64_t i = 0; i < args_.depth; ++i)
+      squares += double{x[i]} * double{x[i]};
+    const auto mean = static_cast<float>(squares / static_cast<double>(args_.depth));
+    const float factor = 1 / std::sqrt(mean + args_.epsilon);
+    for (int64_t i = 0; i < args_.depth; ++i)
+      x[i] = x[i] * factor * norm[i];
+  }
+  void rotate(int64_t position, float* x) const {
+    const float* const cosines = args_.cosines + position * args_.angles;
+    const float* const sines = args_.sines + position * args_.angles;
+    const int64_t step = args_.is_interleaved ? 2 : 1;
+    const int64_t apart = args_.is_interleaved ? 1 : args_.angles;
+    for (int64_t i = 0; i < args_.angles; ++i) {
+      float& one = x[i * step];
+      float& other = x[i * step + apart];
+      const float real = one * cosines[i] - other * sines[i];
+      other = one * sines[i] + other * cosines[i];
+      one = real;
+    }
+  }
+
+  void attend(const Context& context,
+              int64_t row,
+              int64_t first,
+              const float* keys,
+              const float* values) const {
+    const int64_t heads = args_.heads / args_.shared, depth = args_.depth;
+    const int64_t own = first + row;
+    const int64_t end = args_.is_causal ? own + 1 : first + args_.rows;
+    const int64_t begin = args_.window < 0 ? 0 : std::max<int64_t>(own + 1 - args_.window, 0);
+    const int64_t pitch = round_up(end - begin, kPitch), q_floats = round_up(heads * depth, kPitch);
+    auto* const q = reinterpret_cast<float*>(scratch_of_thread(4 * (q_floats + heads * pitch)));
+    for (int64_t i = 0; i < heads; ++i) {
+      const int64_t head = head_ * heads + i;
+      float* const to = q + i * depth;
+      prepare(token(args_.q, args_.q_pitch, row) + head * depth, args_.q_norm, row, to);
+      std::transform(to, to + depth, to, [this](float x) { return x * args_.scale; });
+    }
+    context.table->cached_attention_row(
+        {.q = q,
+         .k = keys + begin * depth,
+         .v = values + begin * depth,
+         .weights = q + q_floats,
+         .dst = args_.dst + token_of_result(row) + head_ * heads * depth,
+         .heads = heads,
+         .depth = depth,
+         .keys = end - begin,
+         .weights_pitch = pitch,
+         .softcap = args_.softcap});
+  }
+  int64_t token_of_result(int64_t row) const {
+    return (sequence_ * args_.rows + row) * args_.heads * args_.depth;
+  }
+
+  const CachedAttentionArgs& args_;
+  int64_t index_, sequence_, head_;
+};
+
+const char* why_not(const CachedAttentionArgs& args) {
+  for (int64_t sequence = 0; sequence < args.batch; ++sequence) {
+    const int64_t first = Unit::first_row(args, sequence);
+    if (first < 0 || first + args.rows > args.stored)
+      return "seqlens_k: expected the last key's place in the cache, got one outside of it";
+    for (int64_t row = 0; args.cosines != nullptr && row < args.rows; ++row) {
+      const int64_t position = Unit::position(args, sequence, row);
+      if (position < 0 || position >= args.positions)
+        return "position: expected a row of cos_cache, got one outside of it";
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const char* cached_attention(const Context& context, const CachedAttentionArgs& args) {
+  if (const char* why = why_not(args)) return why;
+  const int64_t bytes = 4 * args.stored * args.depth * static_cast<int64_t>(sizeof(float));
+  parallel_for(context.parallel, args.batch * args.shared, grain_rows(bytes),
+               [&](int64_t lo, int64_t hi) {
+                 for (int64_t i = lo; i < hi; ++i)
+                   Unit(args, i).run(context);
+               });
+  return nullptr;
+}
+
+}  // namespace tenon::onednn::kernels
