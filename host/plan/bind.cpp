@@ -24,21 +24,6 @@ Status run_pass(tn_ctx* ctx, const std::string& id, tn_graph* graph) {
   return pass.called("run", pass->run(pass.self(), graph, nullptr, &nowhere));
 }
 
-// Those that the first backend asks for.
-Status run_passes(const tn_plan& plan, tn_graph* graph) {
-  const BackendUse& first = plan.preferred();
-  if (!first.table->prepare) return {};
-  std::string ids;
-  tn_sink sink = sink_into(&ids);
-  TN_CHECK(Status(first.table->prepare(first.self, &sink)));
-  for (size_t at = 0; at < ids.size();) {
-    size_t end = std::min(ids.find('\n', at), ids.size());
-    if (end > at) TN_CHECK(run_pass(plan.ctx, ids.substr(at, end - at), graph));
-    at = end + 1;
-  }
-  return {};
-}
-
 // Passes find nearly everything without the sizes: a plan that meets a second set of shapes runs
 // them once on its own graph, and binds what they left. The first specialization comes from the
 // graph itself, as it is often the only one, and folded weights would stay beside packed ones.
@@ -136,6 +121,20 @@ Result<Ref<tn_graph>> bind_inputs(tn_plan* plan, Inputs in, Shapes* key) {
 }
 
 }  // namespace
+
+Status run_passes(const tn_plan& plan, tn_graph* graph) {
+  const BackendUse& first = plan.preferred();
+  if (!first.table->prepare) return {};
+  std::string ids;
+  tn_sink sink = sink_into(&ids);
+  TN_CHECK(Status(first.table->prepare(first.self, &sink)));
+  for (size_t at = 0; at < ids.size();) {
+    size_t end = std::min(ids.find('\n', at), ids.size());
+    if (end > at) TN_CHECK(run_pass(plan.ctx, ids.substr(at, end - at), graph));
+    at = end + 1;
+  }
+  return {};
+}
 
 const tn_host_graph& g() {
   return *graph_service();

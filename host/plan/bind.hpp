@@ -13,6 +13,9 @@ tn_type type_of(const tn_graph* graph, tn_value_id value);
 int64_t state_of(const tn_graph* graph, tn_value_id value, uint32_t side);
 bool is_state(const tn_graph* graph, tn_value_id value, uint32_t side);
 
+// The passes that the plan's first backend asks for.
+Status run_passes(const tn_plan& plan, tn_graph* graph);
+
 // *key: what the bound graph is for, by input that is given. Takes the plan's lock for a moment.
 Result<Ref<tn_graph>> bind_shapes(tn_plan* plan,
                                   Inputs in,

@@ -9,6 +9,7 @@
 #include "plan/open_sizes.hpp"
 #include "plan/partition.hpp"
 #include "plan/plan.hpp"
+#include "services/log.hpp"
 #include "sizes/alike.hpp"
 #include "sizes/seen_sizes.hpp"
 #include "values/tensor_layout.hpp"
@@ -73,6 +74,13 @@ class Builder {
     add_step(std::move(copy));
     ++out_->copies;
     return slot;
+  }
+
+  bool is_there(tn_value_id value) const {
+    if (g().constant(out_->graph.get(), value) || kept_.contains(value)) return true;
+    for (int space = kCpuSpace; space < static_cast<int>(plan_->backends.size()); ++space)
+      if (slots_.contains({value, space})) return true;
+    return false;
   }
 
   int new_slot(tn_value_id value, int space) {
@@ -168,6 +176,8 @@ class Builder {
         tn_str name = g().value_name(sub, theirs);
         tn_value_id ours = g().find_value(out_->graph.get(), name);
         if (!ours) return {TN_INTERNAL, cat("extract lost value ", view(name))};
+        if (which == TN_LIST_INPUTS && !is_there(ours))
+          return {TN_INTERNAL, cat("value ", view(name), " is read before it is made")};
         if (step->has_state && is_state(sub, theirs, which == TN_LIST_INPUTS ? 0 : 1)) {
           kept_[ours] = step->backend;
         } else if (which == TN_LIST_INPUTS) {
@@ -258,6 +268,18 @@ class Builder {
   std::vector<Ref<tn_plan>> late_plans_;
 };
 
+// Sizes that are taken for fixed become numbers where they are read, as long as runs check them.
+Status fix_seen_sizes(tn_plan* plan, const OpenSizes& open, Ref<tn_graph>* graph) {
+  TN_CHECK(
+      declare_seen_sizes(graph->get(), {open.seen[0]->graph.get(), open.seen[1]->graph.get()}));
+  tn_graph* raw = nullptr;
+  TN_CHECK(Status(g().clone(graph->get(), &raw)));
+  Ref<tn_graph> folded = Ref<tn_graph>::take(raw);
+  TN_CHECK(run_passes(*plan, raw));
+  if (checks_seen_sizes(*graph->get(), *raw)) *graph = std::move(folded);
+  return {};
+}
+
 // open: which sizes may change, or NULL. *again: it failed after a backend had discarded constants,
 // which the next ones have not seen.
 Result<CompiledRef> compile_once(
@@ -271,9 +293,7 @@ Result<CompiledRef> compile_once(
   }
   TN_TRY(bound, bind_shapes(plan, in, compiled->compiled_under, &compiled->key));
   compiled->graph = std::move(bound);
-  if (open)
-    TN_CHECK(declare_seen_sizes(compiled->graph.get(),
-                                {open->seen[0]->graph.get(), open->seen[1]->graph.get()}));
+  if (open) TN_CHECK(fix_seen_sizes(plan, *open, &compiled->graph));
   Status built = Builder(plan, compiled.get()).build(spares_constants);
   *again = !built.ok() && has_discarded_constants(*compiled->graph.get());
   TN_CHECK(std::move(built));
@@ -303,6 +323,9 @@ CompiledRef compile_open(tn_plan* plan, Inputs in) {
   bool again = false;
   Result<CompiledRef> made = compile_once(plan, inputs, &*open, false, &again);
   if (made.ok()) return *made;
+  if (made.status().code() != TN_UNIMPLEMENTED)
+    log_service()->write(plan->ctx, TN_LOG_WARNING,
+                         str(cat("sizes that change are not left open: ", made.status().text())));
   std::lock_guard lock(plan->mutex);
   plan->never_open.push_back(open->shapes);
   return nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "graph/edit.hpp"
 #include "graph/op_table.hpp"
 #include "plan/assumptions.hpp"
 #include "plan/open_sizes.hpp"
@@ -22,6 +23,18 @@ bool is_whole(const tn_graph& graph) {
   };
   return t.states.empty() && std::ranges::all_of(t.inputs, is_read) &&
          std::ranges::all_of(t.outputs, is_made_once);
+}
+
+// What others read besides results that nodes outside of the cut read.
+Status lend(tn_graph* cut, const tn_graph& whole, const std::vector<tn_value_id>& lent) {
+  if (lent.empty()) return {};
+  TN_TRY(edit, begin_edit(cut));
+  for (tn_value_id id : lent) {
+    const std::string& name = *whole.tables->values.find(id)->name;
+    const tn_value_id ours = edit->tables().find_value(name);
+    if (edit->tables().values.find(ours)->as_output == 0) TN_CHECK(edit->add_output(name, ours));
+  }
+  return edit->commit();
 }
 
 class Compiler {
@@ -78,9 +91,12 @@ class Compiler {
       });
       made_.push_back(same == before.end() ? CompiledPartition() : std::move(*same));
       made_.back().partition = partition;
-      if (!partition.is_late()) continue;
+      if (!partition.is_late() && partition.backend != kLightBackend) continue;
       TN_TRY(cut, cut_late(*graph_, partition.nodes, partition.repeated, late_sizes_));
+      TN_CHECK(lend(cut.get(), *graph_, partition.lent));
       made_.back().graph = std::move(cut);
+      if (!partition.is_late())
+        made_.back().partition.backend = static_cast<int>(plan_->backends.size()) - 1;
     }
     return {};
   }
@@ -112,8 +128,11 @@ class Compiler {
   Status compile_one(CompiledPartition& one) const {
     BackendUse& use = *plan_->backends[one.partition.backend];
     Span span(plan_->trace(), "compile", use.id);
-    TN_TRY(cut, cut_out(one.partition.nodes));
-    one.graph = std::move(cut);
+    if (!one.graph) {
+      TN_TRY(cut, cut_out(one.partition.nodes));
+      TN_CHECK(lend(cut.get(), *graph_, one.partition.lent));
+      one.graph = std::move(cut);
+    }
     void* exe = nullptr;
     Status compiled = use.called(
         "compile",

@@ -2,6 +2,7 @@
 #include "plan/partition.hpp"
 
 #include <algorithm>
+#include <ranges>
 
 #include "graph/op_table.hpp"
 #include "plan/decompositions.hpp"
@@ -59,9 +60,12 @@ std::vector<Edge> edges_of(const Assignment& all) {
   for (size_t i = 0; i < all.nodes.size(); ++i)
     for (tn_value_id input : all.graph->tables->nodes.find(all.nodes[i])->inputs) {
       auto from = all.index.find(graph_service()->producer(all.graph, input, nullptr));
-      if (from == all.index.end() || all.backend[from->second] == kRepeated) continue;
-      // Each control-flow node is a partition of its own.
-      bool differs = all.backend[from->second] != all.backend[i];
+      if (from == all.index.end()) continue;
+      // Each control-flow node is a partition of its own. What late partitions repeat is no
+      // partition, but they read what it is made of.
+      const int ours = all.backend[from->second], theirs = all.backend[i];
+      const bool is_inside = ours == kRepeated || (ours == kLateBackend && theirs == kRepeated);
+      bool differs = ours != theirs && !is_inside;
       out.push_back({from->second, i, differs || all.backend[i] == kHostBackend});
     }
   return out;
@@ -94,6 +98,22 @@ Status converge(std::vector<size_t>& depth,
   return {};
 }
 
+// Late nodes go as deep as those that read them allow, so that what waits for one size is compiled
+// together.
+void sink_late(const Assignment& all, const std::vector<Edge>& edges, std::vector<size_t>& depth) {
+  std::vector<size_t> most(depth.size(), SIZE_MAX);
+  auto settle = [&](size_t node) {
+    const bool may_sink = all.backend[node] == kLateBackend || all.backend[node] == kRepeated;
+    if (may_sink && most[node] != SIZE_MAX) depth[node] = most[node];
+  };
+  for (const Edge& edge : std::views::reverse(edges)) {  // they lie in the order of `to`
+    settle(edge.to);
+    most[edge.from] = std::min(most[edge.from], depth[edge.to] - edge.rises);
+  }
+  for (size_t node = 0; node < depth.size(); ++node)
+    settle(node);
+}
+
 // As early as possible, or as late where fewer values then go from partition to partition: what
 // only nodes behind another backend's result read is one partition with them.
 Result<std::vector<size_t>> depths(const Assignment& all) {
@@ -114,7 +134,12 @@ Result<std::vector<size_t>> depths(const Assignment& all) {
   auto n_cut = [&](const auto& depth) {
     return std::ranges::count_if(edges, [&](auto& e) { return depth[e.from] != depth[e.to]; });
   };
-  return n_cut(late) < n_cut(early) ? late : early;
+  std::vector<size_t> depth = n_cut(late) < n_cut(early) ? std::move(late) : std::move(early);
+  std::ranges::reverse(edges);
+  for (Edge& edge : edges)
+    std::swap(edge.from, edge.to);
+  sink_late(all, edges, depth);
+  return depth;
 }
 
 }  // namespace
@@ -152,8 +177,19 @@ Result<std::vector<Partition>> partition(tn_graph* graph,
     out.push_back(std::move(partition));
   if (late_sizes == LateSizes::kNone) return out;
   const Lateness lateness(*graph);
-  for (Partition& partition : out)
+  std::unordered_map<tn_node_id, Partition*> makers;
+  for (Partition& partition : out) {
     if (partition.is_late()) partition.repeated = numbers_for(*graph, lateness, partition.nodes);
+    for (tn_node_id node : partition.nodes)
+      makers[node] = &partition;
+  }
+  for (Partition& partition : out)
+    for (tn_node_id node : partition.repeated)
+      for (tn_value_id input : graph->tables->nodes.find(node)->inputs) {
+        auto maker = makers.find(graph_service()->producer(graph, input, nullptr));
+        if (maker != makers.end() && maker->second != &partition)
+          maker->second->lent.push_back(input);
+      }
   return out;
 }
 

@@ -25,6 +25,7 @@ struct Partition {
   size_t depth = 0;
   std::vector<tn_node_id> nodes;     // in topological order
   std::vector<tn_node_id> repeated;  // nodes of others that a late partition has as well
+  std::vector<tn_value_id> lent;     // read by late partitions for nodes that they repeat
 
   bool is_late() const { return backend == kLateBackend; }
 };

@@ -2,6 +2,7 @@
 #include "sizes/late_nodes.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "graph/edit.hpp"
 #include "graph/op_table.hpp"
@@ -13,12 +14,16 @@ namespace {
 // compiler takes for a small plan.
 constexpr int64_t kSupposedSize = 64;
 constexpr double kLeastFlops = 1 << 23;
+// Of one node: a few operations with each number of a mask, in which a size or its square is.
+constexpr double kMostLightFlops = 1 << 12, kMostLightBytes = 1 << 14;
 
-TypeRef supposed(const TypeRef& type) {
+// others: what the open sizes behind the first one of a value are taken for.
+TypeRef supposed(const TypeRef& type, int64_t others) {
   if (type->kind != TN_KIND_TENSOR || type->rank == TN_RANK_UNKNOWN) return type;
   Type out = *type;
+  int64_t size = kSupposedSize;
   for (int64_t& dim : out.dims)
-    if (dim < 0) dim = kSupposedSize;
+    if (dim < 0) dim = std::exchange(size, others);
   out.symbols.clear();
   return seal(std::move(out));
 }
@@ -35,25 +40,36 @@ void each_value(const Tables& tables, const std::vector<tn_node_id>& nodes, Visi
 }
 
 // A view of the graph in which all that the nodes read and make has sizes.
-Ref<tn_graph> with_supposed_sizes(const tn_graph& graph, const std::vector<tn_node_id>& nodes) {
+Ref<tn_graph> with_supposed_sizes(const tn_graph& graph,
+                                  const std::vector<tn_node_id>& nodes,
+                                  int64_t others) {
   auto tables = std::make_shared<Tables>(*graph.tables);
   each_value(*graph.tables, nodes, [&](tn_value_id id) {
     Value* value = tables->values.edit(id);
-    value->type = supposed(value->type);
+    value->type = supposed(value->type, others);
   });
   return Ref<tn_graph>::take(new_graph(graph.ctx, std::move(tables)));
 }
 
+struct Work {
+  double flops = 0, bytes = 0;
+};
+// With supposed sizes.
+Work work_of(const tn_graph& sized, tn_node_id id) {
+  Work work;
+  const tn_op* row = op_service()->of(&sized, id);
+  if (!row || !row->cost ||
+      !Status(row->cost(row->self, &sized, id, &work.flops, &work.bytes)).ok())
+    return {};
+  return work;
+}
+
 // Whether it pays to compile them for each run's sizes.
 bool are_heavy(const tn_graph& graph, const std::vector<tn_node_id>& nodes) {
-  const Ref<tn_graph> sized = with_supposed_sizes(graph, nodes);
+  const Ref<tn_graph> sized = with_supposed_sizes(graph, nodes, kSupposedSize);
   double sum = 0;
-  for (tn_node_id id : nodes) {
-    const tn_op* row = op_service()->of(sized.get(), id);
-    double flops = 0, bytes = 0;
-    if (row && row->cost && Status(row->cost(row->self, sized.get(), id, &flops, &bytes)).ok())
-      sum += flops;
-  }
+  for (tn_node_id id : nodes)
+    sum += work_of(*sized.get(), id).flops;
   return sum >= kLeastFlops;
 }
 
@@ -63,6 +79,39 @@ bool have_lists(const Tables& tables, const std::vector<tn_node_id>& nodes) {
     out = out || tables.values.find(id)->type->kind != TN_KIND_TENSOR;
   });
   return out;
+}
+
+// Late nodes with little to compute, behind no others. Numbers go with those that read them. Where
+// sizes are left open most nodes do not see them, so that hardly a value has two of them: what
+// looks open beside the first is taken for 1.
+void spare_light(Assignment& all, const Lateness& lateness, const std::vector<tn_node_id>& late) {
+  const Tables& tables = *all.graph->tables;
+  const Ref<tn_graph> sized = with_supposed_sizes(*all.graph, late, 1);
+  const auto backend_of = [&](tn_node_id id) -> int& { return all.backend[all.index.at(id)]; };
+  for (tn_node_id id : late) {
+    const tn_op* row = op_service()->of(all.graph, id);
+    const Work work = work_of(*sized.get(), id);
+    const bool runs_there = row && (row->ref || row->expr.len > 0);
+    const bool is_light = work.flops <= kMostLightFlops && work.bytes <= kMostLightBytes;
+    const auto is_late = [&](tn_value_id in) {
+      const tn_node_id producer = in ? tables.values.find(in)->producer : 0;
+      return producer && backend_of(producer) == kLateBackend && !lateness.is_number(producer);
+    };
+    if (!lateness.is_number(id) && runs_there && is_light &&
+        std::ranges::none_of(tables.nodes.find(id)->inputs, is_late))
+      backend_of(id) = kLightBackend;
+  }
+  for (size_t i = late.size(); i-- > 0;) {
+    const auto is_read = [&](tn_value_id output) {
+      const Value& value = *tables.values.find(output);
+      return value.as_output > 0 || std::ranges::any_of(value.uses, [&](const Use& use) {
+               return backend_of(use.node) != kLateBackend;
+             });
+    };
+    if (lateness.is_number(late[i]) &&
+        std::ranges::any_of(tables.nodes.find(late[i])->outputs, is_read))
+      backend_of(late[i]) = kLightBackend;
+  }
 }
 
 // Numbers that late nodes alone read are repeated by each partition that reads them.
@@ -102,6 +151,7 @@ void assign_late(Assignment& all, const BackendUses& backends, LateSizes which) 
   std::erase_if(all.groups, [&](const std::vector<size_t>& group) {
     return std::ranges::any_of(group, [&](size_t i) { return all.backend[i] == kLateBackend; });
   });
+  if (which == LateSizes::kAll) spare_light(all, lateness, late);
   drop_repeated(all, lateness);
 }
 

@@ -13,11 +13,13 @@
 namespace tenon::host {
 
 // In place of a backend's index in an assignment.
-inline constexpr int kLateBackend = -3;  // a late partition has it
-inline constexpr int kRepeated = -4;     // late partitions alone have it, each for itself
+inline constexpr int kLateBackend = -3;   // a late partition has it
+inline constexpr int kRepeated = -4;      // late partitions alone have it, each for itself
+inline constexpr int kLightBackend = -5;  // the last resort, which compiles once for any sizes
 
 // kHeavy: nodes that only a backend of last resort takes, where they have much to compute; little
-// is faster there than a compiler is.
+// is faster there than a compiler is. kAll: all but what has little to compute and reads nothing of
+// the others, such as a decoder's positions and masks.
 enum class LateSizes { kNone, kHeavy, kAll };
 
 void assign_late(Assignment& all, const BackendUses& backends, LateSizes which);

@@ -30,12 +30,22 @@ bool is_measured(const tn_graph& graph, const Value& value) {
   });
 }
 
+bool is_declared(const Value& value) {
+  return has_open_sizes(*value.inferred) && !has_open_sizes(*value.type);
+}
+
 // A result whose size no late partition checks, though only earlier runs are known to have it.
 bool rests_on_luck(const Tables& tables, const Lateness& lateness, tn_node_id id) {
   return !lateness.is_late(id) &&
          std::ranges::any_of(tables.nodes.find(id)->outputs, [&](tn_value_id output) {
-           const Value& value = *tables.values.find(output);
-           return has_open_sizes(*value.inferred) && !has_open_sizes(*value.type);
+           return is_declared(*tables.values.find(output));
+         });
+}
+
+// A result of a late partition that others read, so that a run looks at its size.
+bool is_checked(const Value& value, const Lateness& lateness) {
+  return value.as_output > 0 || std::ranges::any_of(value.uses, [&](const Use& use) {
+           return !lateness.is_late(use.node);
          });
 }
 
@@ -60,6 +70,20 @@ Status declare_seen_sizes(tn_graph* graph, const SeenSizes& seen) {
     if (rests_on_luck(*graph->tables, after, id))
       return {TN_UNIMPLEMENTED, "a size that depends on data was the same so far"};
   return {};
+}
+
+bool checks_seen_sizes(const tn_graph& declared, const tn_graph& after_passes) {
+  const Tables &before = *declared.tables, &after = *after_passes.tables;
+  const Lateness late_before(declared), late_after(after_passes);
+  for (tn_node_id id : before.order)
+    for (tn_value_id output : before.nodes.find(id)->outputs) {
+      const Value& value = *before.values.find(output);
+      if (!is_declared(value) || !is_checked(value, late_before)) continue;
+      const Value* same = after.values.find(after.find_value(*value.name));
+      if (!same || !is_declared(*same) || !is_checked(*same, late_after)) return false;
+    }
+  return std::ranges::none_of(after.order,
+                              [&](tn_node_id id) { return rests_on_luck(after, late_after, id); });
 }
 
 }  // namespace tenon::host

@@ -15,4 +15,8 @@ using SeenSizes = const tn_graph* [2];
 // fixed that nothing checks.
 Status declare_seen_sizes(tn_graph* graph, const SeenSizes& seen);
 
+// Whether a graph that passes have made of one with declared sizes still checks all of them: what
+// became constant may have been all that was made of a checked result.
+bool checks_seen_sizes(const tn_graph& declared, const tn_graph& after_passes);
+
 }  // namespace tenon::host
