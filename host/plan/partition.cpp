@@ -102,16 +102,16 @@ Status converge(std::vector<size_t>& depth,
 // together.
 void sink_late(const Assignment& all, const std::vector<Edge>& edges, std::vector<size_t>& depth) {
   std::vector<size_t> most(depth.size(), SIZE_MAX);
-  auto settle = [&](size_t node) {
+  auto finish = [&](size_t node) {
     const bool may_sink = all.backend[node] == kLateBackend || all.backend[node] == kRepeated;
     if (may_sink && most[node] != SIZE_MAX) depth[node] = most[node];
   };
   for (const Edge& edge : std::views::reverse(edges)) {  // they lie in the order of `to`
-    settle(edge.to);
+    finish(edge.to);
     most[edge.from] = std::min(most[edge.from], depth[edge.to] - edge.rises);
   }
   for (size_t node = 0; node < depth.size(); ++node)
-    settle(node);
+    finish(node);
 }
 
 // As early as possible, or as late where fewer values then go from partition to partition: what
