@@ -74,8 +74,7 @@ Status group_shape(EditView edit, Node node) {
   if (shared < 1 || heads < 1 || heads % shared != 0)
     return invalid(
         cat("num_heads: expected a multiple of kv_num_heads, got ", heads, " and ", shared));
-  TN_CHECK(fused::expect_zero(node, {"sliding_window_cache", "smooth_softmax", "qk_output"}));
-  TN_CHECK(expect_absent(node, kSink, "head_sink"));
+  TN_CHECK(fused::expect_zero(node, {"sliding_window_cache", "qk_output"}));
   TN_CHECK(expect_absent(node, kKeyScale, "k_scale"));
   TN_CHECK(expect_absent(node, kValueScale, "v_scale"));
   if (bool(node.input(kKey)) != bool(node.input(kValue)))
@@ -233,11 +232,33 @@ class Decomposer {
       inputs.resize(4);
       inputs[3] = inputs[3] ? b_.add(inputs[3], mask) : mask;
     }
+    if (has_sink()) add_sink(inputs);
     std::vector<Attr> attrs{{"softcap", node_.attr_float("softcap")}};
     if (double scale = node_.attr_float("scale"); scale != 0) attrs.emplace_back("scale", scale);
     Value y = b_.op("Attention", inputs, attrs);
     return b_.op("Reshape", {b_.transpose(y, {0, 2, 1, 3}), b_.ints({0, 0, -1})});
   }
+  bool has_sink() const { return node_.input(kSink) || node_.attr_int("smooth_softmax") > 0; }
+  // A further term of the softmax, of a score of its own for each head (0 where none is given) and
+  // without a value: a key and a value of zeros, of which the mask says the score.
+  void add_sink(std::vector<Value>& inputs) {
+    auto pad = [&](Value x, std::vector<int64_t> pads) { return b_.op("Pad", {x, b_.ints(pads)}); };
+    for (uint64_t i : {1, 2})
+      inputs[i] = pad(inputs[i], {0, 0, 0, 0, 0, 0, 1, 0});
+    if (inputs.size() > 3) {
+      Value mask = inputs[3];
+      if (!node_.input(kBias) && is_aligned_) mask = b_.reshape(mask, {1, 1, length_, total_});
+      inputs[3] = pad(mask, {0, 0, 0, 0, 0, 0, 0, 1});
+    }
+    if (!node_.input(kSink)) return;
+    Value score = b_.reshape(node_.input(kSink), {1, heads_, 1, 1});
+    score = pad(score, {0, 0, 0, total_, 0, 0, 0, 0});
+    if (inputs.size() > 3)
+      inputs[3] = b_.add(inputs[3], score);
+    else
+      inputs.push_back(score);
+  }
+
   // What hides keys behind a query and keys out of its window: added to the scores [s, t], or
   // [b, 1, s, t] where the rows' places are known at run time.
   Value hidden() {
@@ -300,8 +321,13 @@ Result<Node> group_sample(EditView edit, uint64_t seed) {
   TN_TRY(all, edit.constant<int32_t>(TN_I32, {}, std::vector<int32_t>{total}));
   TN_TRY(cosines, random.input(TN_F32, {8, size / 2}));
   TN_TRY(sines, random.input(TN_F32, {8, size / 2}));
+  std::vector<Value> inputs{q, k, v, past_key, past_value, lengths, all, cosines, sines};
+  if (random.coin()) {
+    TN_TRY(sink, random.input(TN_F32, {heads}));
+    inputs.insert(inputs.end(), {Value{}, Value{}, sink});
+  }
   return edit.add({.type = "GroupQueryAttention",
-                   .inputs = {q, k, v, past_key, past_value, lengths, all, cosines, sines},
+                   .inputs = inputs,
                    .attrs = {{"num_heads", heads},
                              {"kv_num_heads", shared},
                              {"scale", 0.25},
@@ -328,13 +354,13 @@ constexpr tn_op kGroup = op_row(
                        {"name": "kv_cache_bit_width", "type": "int", "default": 0},
                        {"name": "k_quant_type", "type": "string", "default": "NONE"},
                        {"name": "v_quant_type", "type": "string", "default": "NONE"}])",
-     .shape =
-         shape<group_shape,
-               "query: T[b s w], key: T[b s u]?, value: T[b s u]?, past_key: T[b h p d]?, "
-               "past_value: T[b h p d]?, seqlens_k: i32[b _..], total_sequence_length: i32[one], "
-               "cos_cache: T[m c]?, sin_cache: T[m c]?, position_ids: i64[b s]?, "
-               "attention_bias: T[_ _ s t]?, head_sink: T?, k_scale: f32?, v_scale: f32?, "
-               "q_norm_weight: T[d]?, k_norm_weight: T[d]? ; h = kv_num_heads, T = float">,
+     .shape = shape<
+         group_shape,
+         "query: T[b s w], key: T[b s u]?, value: T[b s u]?, past_key: T[b h p d]?, "
+         "past_value: T[b h p d]?, seqlens_k: i32[b _..], total_sequence_length: i32[one], "
+         "cos_cache: T[m c]?, sin_cache: T[m c]?, position_ids: i64[b s]?, "
+         "attention_bias: T[_ _ s t]?, head_sink: T[n]?, k_scale: f32?, v_scale: f32?, "
+         "q_norm_weight: T[d]?, k_norm_weight: T[d]? ; h = kv_num_heads, n = num_heads, T = float">,
      .decompose = decompose<group_decompose>,
      .sample = sample<group_sample>});
 

@@ -4,6 +4,8 @@
 // more rows its decomposition is faster, whose products are matrices.
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "dense.hpp"
 #include "kernels/cached_attention.h"
@@ -62,23 +64,30 @@ kernels::CachedAttentionArgs args_of(const Graph& graph, const Node& node) {
   return args;
 }
 
+// What a run needs to know of the node.
+struct Form {
+  kernels::CachedAttentionArgs args;
+  size_t n_inputs;
+  bool is_packed;
+  std::vector<float> sinks;  // where smooth_softmax is asked for and none are given
+};
+
 // pointers: the inputs of the node, then its outputs.
-const char* run(kernels::CachedAttentionArgs args,
-                size_t n_inputs,
-                bool is_packed,
-                const kernels::Context& context,
-                void* const* pointers) {
+const char* run(const Form& form, const kernels::Context& context, void* const* pointers) {
+  kernels::CachedAttentionArgs args = form.args;
+  const size_t n_inputs = form.n_inputs;
   auto input = [&](size_t i) {
     return i < n_inputs ? static_cast<const float*>(pointers[i]) : nullptr;
   };
   args.q = input(kQuery);
-  args.k = is_packed ? args.q + args.heads * args.depth : input(kKey);
-  args.v = is_packed ? args.k + args.shared * args.depth : input(kValue);
+  args.k = form.is_packed ? args.q + args.heads * args.depth : input(kKey);
+  args.v = form.is_packed ? args.k + args.shared * args.depth : input(kValue);
   args.past_k = input(kPastKey), args.past_v = input(kPastValue);
   args.last = static_cast<const int32_t*>(pointers[kLengths]);
   args.total = *static_cast<const int32_t*>(pointers[kTotal]);
   if (args.angles > 0) args.cosines = input(kCosines), args.sines = input(kSines);
   if (n_inputs > kPositions) args.position_of = static_cast<const int64_t*>(pointers[kPositions]);
+  args.sinks = form.sinks.empty() ? input(kSink) : form.sinks.data();
   args.q_norm = input(kQueryNorm), args.k_norm = input(kKeyNorm);
   args.dst = static_cast<float*>(pointers[n_inputs]);
   args.present_k = static_cast<float*>(pointers[n_inputs + 1]);
@@ -102,9 +111,9 @@ std::string why_not_types(const Graph& graph, const Node& node) {
 std::string refuse_group_query_attention(const Graph& graph, const Node& node) {
   if (std::string why = why_not_types(graph, node); !why.empty()) return why;
   if (graph.values[node.inputs[kQuery]].dims[1] > kMostRows) return "more than 8 rows";
-  for (size_t i : {kBias, kSink, kKeyScale, kValueScale})
-    if (node.input(i) != kNone) return "a bias, a sink or scales of a quantized cache";
-  for (const char* attribute : {"smooth_softmax", "sliding_window_cache", "qk_output"})
+  for (size_t i : {kBias, kKeyScale, kValueScale})
+    if (node.input(i) != kNone) return "a bias or scales of a quantized cache";
+  for (const char* attribute : {"sliding_window_cache", "qk_output"})
     if (node.integer(attribute, 0) != 0) return cat("the attribute ", attribute);
   for (size_t i : {0, 1, 2})
     if (node.output(i) == kNone) return "a result that is left out";
@@ -119,11 +128,12 @@ std::string refuse_group_query_attention(const Graph& graph, const Node& node) {
 void lower_group_query_attention(Lowering& lowering, int index) {
   const Graph& graph = lowering.graph();
   const Node& node = graph.nodes[index];
-  const bool is_packed = node.input(kKey) == kNone;
+  Form form{args_of(graph, node), node.inputs.size(), node.input(kKey) == kNone, {}};
+  if (node.integer("smooth_softmax", 0) > 0 && node.input(kSink) == kNone)
+    form.sinks.assign(static_cast<size_t>(form.args.heads), 0.0F);
   lower_dense(lowering, index, "tenon:cached_attention",
-              [args = args_of(graph, node), n_inputs = node.inputs.size(), is_packed](
-                  const kernels::Context& context, void* const* pointers) {
-                return run(args, n_inputs, is_packed, context, pointers);
+              [form = std::move(form)](const kernels::Context& context, void* const* pointers) {
+                return run(form, context, pointers);
               });
 }
 

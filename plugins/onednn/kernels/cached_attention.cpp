@@ -112,6 +112,7 @@ class Unit {
          .depth = depth,
          .keys = end - begin,
          .weights_pitch = pitch,
+         .sinks = args_.sinks == nullptr ? nullptr : args_.sinks + head_ * heads,
          .softcap = args_.softcap});
   }
   int64_t token_of_result(int64_t row) const {

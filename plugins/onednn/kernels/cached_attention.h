@@ -36,6 +36,8 @@ struct CachedAttentionArgs {
   const int64_t* position_of = nullptr;  // [batch, rows]; null: the places among the keys
   const float *q_norm = nullptr, *k_norm = nullptr;  // [depth]: RMSNorm's; null: none
   float epsilon = 0;
+  const float* sinks =
+      nullptr;  // [heads]: the score of a further key, whose value is 0; null: none
   float scale = 1, softcap = 0;
   bool is_causal = true;
   int64_t window = -1;  // -1: all

@@ -14,7 +14,8 @@ struct CachedAttentionPiece {
   float* dst = nullptr;                    // [heads, depth]
   int64_t heads = 0, depth = 0, keys = 0;  // keys: at least 1
   int64_t weights_pitch = 0;               // keys, rounded up to whole registers (16)
-  float softcap = 0;                       // 0: none
+  const float* sinks = nullptr;  // [heads]: a score without a key, whose value is 0; null: none
+  float softcap = 0;             // 0: none
 };
 
 }  // namespace tenon::onednn::kernels

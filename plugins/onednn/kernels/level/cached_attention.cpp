@@ -42,7 +42,8 @@ void score_heads(const CachedAttentionPiece& p, int64_t head) {
 }
 
 // Scores become exponentials, without those behind the last key; returns their sum.
-float exponentials(const CachedAttentionPiece& p, float* scores) {
+float exponentials(const CachedAttentionPiece& p, int64_t head) {
+  float* const scores = p.weights + head * p.weights_pitch;
   const float cap = p.softcap;
   Vf top = splat(-kInfinity);
   for (int64_t i = 0; i < p.keys; i += kLanes) {
@@ -52,6 +53,7 @@ float exponentials(const CachedAttentionPiece& p, float* scores) {
     store(scores + i, x);
     top = max_nan(x, top);
   }
+  if (p.sinks != nullptr) top = max_nan(top, splat(p.sinks[head]));
   const float most = max_lanes(top);
   Vf sum = {};
   for (int64_t i = 0; i < p.keys; i += kLanes) {
@@ -59,7 +61,8 @@ float exponentials(const CachedAttentionPiece& p, float* scores) {
     store(scores + i, e);
     sum += e;
   }
-  return sum_lanes(sum);
+  const Vf sink = p.sinks == nullptr ? Vf{} : exp_nonpositive(splat(p.sinks[head] - most));
+  return sum_lanes(sum) + sink[0];
 }
 
 // The context of columns [column, column + registers * kLanes), the last register in part.
@@ -92,7 +95,7 @@ void attend(const CachedAttentionPiece& p, int64_t head) {
   score_heads<heads>(p, head);
   float factors[heads];
   for (int h = 0; h < heads; ++h)
-    factors[h] = 1.0F / exponentials(p, p.weights + (head + h) * p.weights_pitch);
+    factors[h] = 1.0F / exponentials(p, head + h);
   int64_t column = 0;
   for (; column + kRegisters * kLanes <= p.depth; column += kRegisters * kLanes)
     add_values<heads, kRegisters>(p, head, column, kLanes, factors);

@@ -16,6 +16,7 @@ struct Case {
   bool is_interleaved = false, is_causal = true, has_norms = false, has_positions = false;
   int64_t window = -1;
   float softcap = 0;
+  bool has_sinks = false;
 };
 
 constexpr int64_t kPositions = 400;
@@ -36,6 +37,7 @@ class Problem {
         sines_(numbers(kPositions * c.angles, 5)),
         q_norm_(numbers(c.depth, 6)),
         k_norm_(numbers(c.depth, 7)),
+        sinks_(numbers(c.heads, 8)),
         present_k_(static_cast<size_t>(c.batch * c.shared * c.stored * c.depth), 9.0F),
         present_v_(present_k_),
         dst_(static_cast<size_t>(c.batch * c.rows * c.heads * c.depth), 9.0F) {
@@ -59,6 +61,7 @@ class Problem {
     args.is_interleaved = c_.is_interleaved, args.is_causal = c_.is_causal;
     if (c_.has_positions) args.position_of = positions_.data();
     if (c_.has_norms) args.q_norm = q_norm_.data(), args.k_norm = k_norm_.data();
+    if (c_.has_sinks) args.sinks = sinks_.data();
     args.epsilon = 1e-5F, args.scale = 0.7F, args.softcap = c_.softcap, args.window = c_.window;
     return cached_attention(context, args);
   }
@@ -142,7 +145,7 @@ class Problem {
     const std::vector<double> q = prepared(token(b, row, head), q_norm_, b, row);
     const int64_t own = first(b) + row, end = c_.is_causal ? own + 1 : first(b) + c_.rows;
     std::vector<double> y(static_cast<size_t>(c_.depth));
-    double sum = 0;
+    double sum = c_.has_sinks ? std::exp(double{sinks_[static_cast<size_t>(head)]}) : 0;
     for (int64_t key = 0; key < end; ++key) {
       if (c_.window >= 0 && own - key >= c_.window) continue;
       double score = 0;
@@ -162,7 +165,7 @@ class Problem {
 
   Case c_;
   int64_t row_;  // floats of a token: queries, keys, values
-  std::vector<float> qkv_, past_k_, past_v_, cosines_, sines_, q_norm_, k_norm_;
+  std::vector<float> qkv_, past_k_, past_v_, cosines_, sines_, q_norm_, k_norm_, sinks_;
   std::vector<float> present_k_, present_v_, dst_;
   std::vector<int64_t> positions_;
 };
@@ -179,6 +182,7 @@ TEST_P(CachedAttention, AgreesWithF64) {
       {1, 3, 5, 1, 8, 6, 6, {2}, 3, 4, true, true, false, true},
       {2, 2, 2, 1, 48, 90, 92, {91, 91}, 92, 24, false, true, false, false, 17},
       {1, 1, 8, 2, 128, 300, 301, {300}, 301, 64, false, true, false, false, 40, 5.0F},
+      {1, 2, 6, 2, 40, 75, 77, {76}, 77, 20, false, true, false, false, 30, 0, true},
       {2, 4, 3, 3, 24, 10, 14, {13, 13}, 14, 0, false, false},
       {1, 1, 2, 2, 16, 70, 90, {69}, 90},
   };
