@@ -11,6 +11,7 @@
 
 #include "conv_bands.hpp"
 #include "conv_geometry.hpp"
+#include "conv_kernels.hpp"
 #include "conv_site.hpp"
 #include "cpu.hpp"
 #include "lists.hpp"
@@ -230,6 +231,7 @@ class Convolution {
         src_desc_, weights, bias, channels_last_descriptor(as_seen(fused_.dst)),
         shape_.window.strides, shape_.window.dilates, shape_.window.pad_begin,
         shape_.window.pad_end, fused_.attr, kMayFail);
+    skip_wrong_kernels(&pd_);
     if (std::string why = why_no_kernel(pd_, takes_plain_loops); !why.empty()) return why;
     const bool loses = is_depthwise(node_, lowering_.view(node_.inputs[1])) &&
                        loses_operands(pd_.impl_info_str(), dst_dims[1], epilogue_);
