@@ -109,6 +109,17 @@ void upsampling(NetworkBuilder& net) {
                     {{"strides", std::vector<int64_t>{2, 2}}}));
 }
 
+// Windows side by side, or overlapping by half, without padding, and channels of any multiple of 8.
+void patches(NetworkBuilder& net) {
+  Value x = net.take(4);
+  const int64_t size = net.one_of({2, 2, 4}), stride = net.maybe() ? size : (size + 1) / 2;
+  if (!x || x.type().dims[2] < size || x.type().dims[3] < size) return;
+  const int64_t channels = net.one_of({8, 16, 24, 40, 48, 80});
+  if (net.maybe()) x = convolved(net, x, channels, 1, 1, 1);
+  Value weight = net.weight({net.one_of({8, 16, 32}), channels_of(x), size, size});
+  net.give(net.b.op("Conv", {x, weight}, {{"strides", std::vector<int64_t>{stride, stride}}}));
+}
+
 void to_rows(NetworkBuilder& net) {
   Value x = net.take(4);
   net.give(net.b.op("Flatten", {net.b.op("GlobalAveragePool", {x})}));
@@ -136,6 +147,7 @@ const std::vector<Block>& blocks_of_images() {
       {"gate", gate},
       {"group norm", group_norm},
       {"upsampling", upsampling},
+      {"patches", patches},
       {"to rows", to_rows},
       {"to steps", to_steps},
   };
