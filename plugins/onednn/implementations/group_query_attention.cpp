@@ -3,6 +3,7 @@
 // step (kernels/cached_attention.h), which is quick to compile for each length of the cache. Of
 // more rows its decomposition is faster, whose products are matrices.
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -82,28 +83,64 @@ const char* run(const Form& form, const kernels::Context& context, void* const* 
   args.q = input(kQuery);
   args.k = form.is_packed ? args.q + args.heads * args.depth : input(kKey);
   args.v = form.is_packed ? args.k + args.shared * args.depth : input(kValue);
-  args.past_k = input(kPastKey), args.past_v = input(kPastValue);
+  args.past_k = pointers[kPastKey], args.past_v = pointers[kPastValue];
   args.last = static_cast<const int32_t*>(pointers[kLengths]);
   args.total = *static_cast<const int32_t*>(pointers[kTotal]);
-  if (args.angles > 0) args.cosines = input(kCosines), args.sines = input(kSines);
+  if (args.angles > 0) args.cosines = pointers[kCosines], args.sines = pointers[kSines];
   if (n_inputs > kPositions) args.position_of = static_cast<const int64_t*>(pointers[kPositions]);
   args.sinks = form.sinks.empty() ? input(kSink) : form.sinks.data();
   args.q_norm = input(kQueryNorm), args.k_norm = input(kKeyNorm);
   args.dst = static_cast<float*>(pointers[n_inputs]);
-  args.present_k = static_cast<float*>(pointers[n_inputs + 1]);
-  args.present_v = static_cast<float*>(pointers[n_inputs + 2]);
+  args.present_k = pointers[n_inputs + 1];
+  args.present_v = pointers[n_inputs + 2];
   return kernels::cached_attention(context, args);
 }
 
+// All floating-point operands have one type.
 std::string why_not_types(const Graph& graph, const Node& node) {
+  const ElementType real = graph.values[node.inputs[kQuery]].type;
+  if (!kernels::is_real_type(real) && real != ElementType::kF16) return "only f32, f16 and bf16";
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNone) continue;
     const ElementType wanted = i == kLengths || i == kTotal ? ElementType::kI32
                                : i == kPositions            ? ElementType::kI64
-                                                            : ElementType::kF32;
-    if (graph.values[node.inputs[i]].type != wanted) return "only f32";
+                                                            : real;
+    if (graph.values[node.inputs[i]].type != wanted) return "operands of two types";
   }
   return {};
+}
+
+// What is large stays in its type; what else is real becomes f32.
+constexpr size_t kStored[] = {kPastKey, kPastValue, kCosines, kSines};
+
+void add_step(Lowering& lowering, const Node& node, Form form) {
+  const Graph& graph = lowering.graph();
+  const ElementType real = graph.values[node.inputs[kQuery]].type;
+  Step step{.name = node.name, .kernel = "tenon:cached_attention"};
+  auto place = [&](const View& view) {
+    step.bytes += static_cast<double>(view.bytes());
+    step.places.push_back(place_of(view));
+  };
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const int value = node.inputs[i];
+    if (value == kNone) {
+      step.places.push_back({});
+      continue;
+    }
+    const ElementType own = graph.values[value].type;
+    const bool stays = own != real || std::ranges::count(kStored, i) > 0;
+    place(lowering.read_row_major(value, stays ? own : ElementType::kF32));
+  }
+  for (size_t i : {0, 1, 2}) {
+    const Value& made = graph.values[node.outputs[i]];
+    place(lowering.make(node.outputs[i], i == 0 ? ElementType::kF32 : real,
+                        row_major_strides(made.dims)));
+  }
+  step.kernel_function = [form = std::move(form)](const kernels::Context& context,
+                                                  void* const* pointers) -> const char* {
+    return run(form, context, pointers);
+  };
+  lowering.add_step(std::move(step));
 }
 
 }  // namespace
@@ -131,10 +168,8 @@ void lower_group_query_attention(Lowering& lowering, int index) {
   Form form{args_of(graph, node), node.inputs.size(), node.input(kKey) == kNone, {}};
   if (node.integer("smooth_softmax", 0) > 0 && node.input(kSink) == kNone)
     form.sinks.assign(static_cast<size_t>(form.args.heads), 0.0F);
-  lower_dense(lowering, index, "tenon:cached_attention",
-              [form = std::move(form)](const kernels::Context& context, void* const* pointers) {
-                return run(form, context, pointers);
-              });
+  form.args.cache = graph.values[node.inputs[kQuery]].type;
+  add_step(lowering, node, std::move(form));
 }
 
 }  // namespace tenon::onednn

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """GroupQueryAttention of ONNX Runtime, on both backends: NumPy is the judge."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tenon as tn
@@ -190,3 +191,27 @@ def test_a_sink_takes_its_share_of_the_softmax(tmp_path, sink, length, form):
     y = weights @ all_v / (weights.sum(-1, keepdims=True) + own)
     for got, *_ in made:
         np.testing.assert_allclose(got, y.swapaxes(1, 2).reshape(1, length, -1), atol=2e-5)
+
+
+@pytest.mark.parametrize("length", [1, 4, 9])
+@pytest.mark.parametrize("room", [0, 7])
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_caches_of_halves(tmp_path, length, room, dtype):
+    random, past = np.random.default_rng(length), 21
+    q, k, v = (random.standard_normal((2, length, n * 16)).astype(dtype) for n in (6, 2, 2))
+    held = past + room + (length if room else 0)
+    cache = [random.standard_normal((2, 2, held, 16)).astype(dtype) for _ in range(2)]
+    total = past + length
+    angles = random.standard_normal((64, 8)).astype("f")
+    inputs = {"q": q, "k": k, "v": v, "pk": cache[0], "pv": cache[1]}
+    inputs |= {"n": np.full(2, total - 1, "i4"), "t": np.array(total, "i4")}
+    inputs |= {"c": np.cos(angles).astype(dtype), "s": np.sin(angles).astype(dtype)}
+    attributes = {"num_heads": 6, "kv_num_heads": 2, "do_rotary": 1}
+    given = {name: x.astype("f") if x.dtype == dtype else x for name, x in inputs.items()}
+    wide = results(tmp_path, "GroupQueryAttention", given, 3, constants=("t",), **attributes)
+    made = results(tmp_path, "GroupQueryAttention", inputs, 3, constants=("t",), **attributes)
+    step = 2.0**-10 if dtype == np.float16 else 2.0**-7
+    for half in made:
+        for got, want in zip(half, wide[0], strict=True):
+            assert got.dtype == dtype
+            np.testing.assert_allclose(got.astype("f"), want, rtol=4 * step, atol=4 * step)
