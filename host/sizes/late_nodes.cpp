@@ -14,8 +14,9 @@ namespace {
 // compiler takes for a small plan.
 constexpr int64_t kSupposedSize = 64;
 constexpr double kLeastFlops = 1 << 23;
-// Of one node: a few operations with each number of a mask, in which a size or its square is.
+// Of one node: a few operations with each number of some rows of a mask.
 constexpr double kMostLightFlops = 1 << 12, kMostLightBytes = 1 << 14;
+constexpr uint32_t kNotLight = TN_OP_RANDOM | TN_OP_STATEFUL | TN_OP_CONTROL;
 
 // others: what the open sizes behind the first one of a value are taken for.
 TypeRef supposed(const TypeRef& type, int64_t others) {
@@ -91,7 +92,8 @@ void spare_light(Assignment& all, const Lateness& lateness, const std::vector<tn
   for (tn_node_id id : late) {
     const tn_op* row = op_service()->of(all.graph, id);
     const Work work = work_of(*sized.get(), id);
-    const bool runs_there = row && (row->ref || row->expr.len > 0);
+    const bool runs_there =
+        row && (row->ref || row->expr.len > 0) && (row->traits & kNotLight) == 0;
     const bool is_light = work.flops <= kMostLightFlops && work.bytes <= kMostLightBytes;
     const auto is_late = [&](tn_value_id in) {
       const tn_node_id producer = in ? tables.values.find(in)->producer : 0;
@@ -151,7 +153,7 @@ void assign_late(Assignment& all, const BackendUses& backends, LateSizes which) 
   std::erase_if(all.groups, [&](const std::vector<size_t>& group) {
     return std::ranges::any_of(group, [&](size_t i) { return all.backend[i] == kLateBackend; });
   });
-  if (which == LateSizes::kAll) spare_light(all, lateness, late);
+  if (which == LateSizes::kAll && backends.back()->last_resort) spare_light(all, lateness, late);
   drop_repeated(all, lateness);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX Runtime's GroupQueryAttention of few rows with a cache, as generated text repeats it: one
-// step (kernels/cached_attention.h), which is quick to compile for each length of the cache. Of
-// more rows its decomposition is faster, whose products are matrices.
+// step (kernels/cached_attention.h), which is quick to compile for each length of the cache. More
+// rows are left to its decomposition, whose products are of matrices.
 
 #include <algorithm>
 #include <cmath>
@@ -50,7 +50,7 @@ kernels::CachedAttentionArgs args_of(const Graph& graph, const Node& node) {
   args.q_pitch = q[2];
   const bool is_packed = node.input(kKey) == kNone;
   args.k_pitch = args.v_pitch = is_packed ? q[2] : args.shared * args.depth;
-  if (node.integer("do_rotary", 0) != 0) {
+  if (node.integer("do_rotary", 0) != 0 && node.input(kCosines) != kNone) {
     const Dims& angles = graph.values[node.inputs[kCosines]].dims;
     args.positions = angles[0], args.angles = angles[1];
   }
@@ -110,6 +110,37 @@ std::string why_not_types(const Graph& graph, const Node& node) {
   return {};
 }
 
+// The kernel looks at nothing but addresses: operands are as large as its sizes say.
+bool have_sizes(const Graph& graph, const Node& node, const kernels::CachedAttentionArgs& args) {
+  auto has = [&](size_t input, const Dims& dims) {
+    return node.input(input) == kNone || graph.values[node.inputs[input]].dims == dims;
+  };
+  auto counts = [&](size_t input, int64_t n) {
+    return graph.values[node.inputs[input]].count() == n;
+  };
+  auto is_pair = [&](size_t one, size_t other) {
+    return (node.input(one) == kNone) == (node.input(other) == kNone);
+  };
+  const int64_t shared = args.shared * args.depth;
+  const int64_t packed = node.input(kKey) == kNone ? 2 * shared : 0;
+  const Dims rows = {args.batch, args.rows, shared};
+  const Dims past = {args.batch, args.shared, args.room, args.depth};
+  const Dims present = {args.batch, args.shared, args.stored, args.depth};
+  const Dims angles = {args.positions, args.angles};
+  return is_pair(kKey, kValue) && is_pair(kPastKey, kPastValue) && args.heads > 0 &&
+         args.shared > 0 && args.heads % args.shared == 0 &&
+         has(kQuery, {args.batch, args.rows, args.heads * args.depth + packed}) &&
+         has(kKey, rows) && has(kValue, rows) && has(kPastKey, past) && has(kPastValue, past) &&
+         counts(kLengths, args.batch) && counts(kTotal, 1) &&
+         (node.integer("do_rotary", 0) == 0 || args.angles > 0) && is_pair(kCosines, kSines) &&
+         (args.angles == 0 || (has(kCosines, angles) && has(kSines, angles))) &&
+         has(kPositions, {args.batch, args.rows}) && has(kSink, {args.heads}) &&
+         has(kQueryNorm, {args.depth}) && has(kKeyNorm, {args.depth}) &&
+         graph.values[node.outputs[1]].dims == present &&
+         graph.values[node.outputs[2]].dims == present &&
+         graph.values[node.outputs[0]].count() == args.batch * args.rows * args.heads * args.depth;
+}
+
 // What is large stays in its type; what else is real becomes f32.
 constexpr size_t kStored[] = {kPastKey, kPastValue, kCosines, kSines};
 
@@ -155,6 +186,7 @@ std::string refuse_group_query_attention(const Graph& graph, const Node& node) {
   for (size_t i : {0, 1, 2})
     if (node.output(i) == kNone) return "a result that is left out";
   const kernels::CachedAttentionArgs args = args_of(graph, node);
+  if (!have_sizes(graph, node, args)) return "operands of other sizes than the heads say";
   const bool is_whole = args.batch > 0 && args.rows > 0 && args.depth > 0;
   if (!is_whole || args.window == 0) return "nothing to attend to";
   if (args.stored < args.room || args.rows > args.stored)
