@@ -110,35 +110,44 @@ std::string why_not_types(const Graph& graph, const Node& node) {
   return {};
 }
 
+// Operands that come two at a time.
+bool are_pairs(const Node& node) {
+  constexpr std::pair<size_t, size_t> kPairs[] = {
+      {kKey, kValue}, {kPastKey, kPastValue}, {kCosines, kSines}};
+  return std::ranges::all_of(kPairs, [&](const auto& pair) {
+    return (node.input(pair.first) == kNone) == (node.input(pair.second) == kNone);
+  });
+}
+
 // The kernel looks at nothing but addresses: operands are as large as its sizes say.
 bool have_sizes(const Graph& graph, const Node& node, const kernels::CachedAttentionArgs& args) {
-  auto has = [&](size_t input, const Dims& dims) {
-    return node.input(input) == kNone || graph.values[node.inputs[input]].dims == dims;
-  };
-  auto counts = [&](size_t input, int64_t n) {
-    return graph.values[node.inputs[input]].count() == n;
-  };
-  auto is_pair = [&](size_t one, size_t other) {
-    return (node.input(one) == kNone) == (node.input(other) == kNone);
-  };
-  const int64_t shared = args.shared * args.depth;
+  if (args.heads < 1 || args.shared < 1 || args.heads % args.shared != 0) return false;
+  if (node.integer("do_rotary", 0) != 0 && args.angles == 0) return false;
+  const int64_t shared = args.shared * args.depth, own = args.heads * args.depth;
   const int64_t packed = node.input(kKey) == kNone ? 2 * shared : 0;
   const Dims rows = {args.batch, args.rows, shared};
   const Dims past = {args.batch, args.shared, args.room, args.depth};
-  const Dims present = {args.batch, args.shared, args.stored, args.depth};
   const Dims angles = {args.positions, args.angles};
-  return is_pair(kKey, kValue) && is_pair(kPastKey, kPastValue) && args.heads > 0 &&
-         args.shared > 0 && args.heads % args.shared == 0 &&
-         has(kQuery, {args.batch, args.rows, args.heads * args.depth + packed}) &&
-         has(kKey, rows) && has(kValue, rows) && has(kPastKey, past) && has(kPastValue, past) &&
-         counts(kLengths, args.batch) && counts(kTotal, 1) &&
-         (node.integer("do_rotary", 0) == 0 || args.angles > 0) && is_pair(kCosines, kSines) &&
+  const std::pair<size_t, Dims> operands[] = {{kQuery, {args.batch, args.rows, own + packed}},
+                                              {kKey, rows},
+                                              {kValue, rows},
+                                              {kPastKey, past},
+                                              {kPastValue, past},
+                                              {kPositions, {args.batch, args.rows}},
+                                              {kSink, {args.heads}},
+                                              {kQueryNorm, {args.depth}},
+                                              {kKeyNorm, {args.depth}}};
+  auto has = [&](size_t input, const Dims& dims) {
+    return node.input(input) == kNone || graph.values[node.inputs[input]].dims == dims;
+  };
+  auto count = [&](int value) { return graph.values[value].count(); };
+  const int64_t present = args.batch * args.shared * args.stored * args.depth;
+  return std::ranges::all_of(operands,
+                             [&](const auto& one) { return has(one.first, one.second); }) &&
          (args.angles == 0 || (has(kCosines, angles) && has(kSines, angles))) &&
-         has(kPositions, {args.batch, args.rows}) && has(kSink, {args.heads}) &&
-         has(kQueryNorm, {args.depth}) && has(kKeyNorm, {args.depth}) &&
-         graph.values[node.outputs[1]].dims == present &&
-         graph.values[node.outputs[2]].dims == present &&
-         graph.values[node.outputs[0]].count() == args.batch * args.rows * args.heads * args.depth;
+         count(node.inputs[kLengths]) == args.batch && count(node.inputs[kTotal]) == 1 &&
+         count(node.outputs[0]) == args.batch * args.rows * own &&
+         count(node.outputs[1]) == present && count(node.outputs[2]) == present;
 }
 
 // What is large stays in its type; what else is real becomes f32.
@@ -186,7 +195,8 @@ std::string refuse_group_query_attention(const Graph& graph, const Node& node) {
   for (size_t i : {0, 1, 2})
     if (node.output(i) == kNone) return "a result that is left out";
   const kernels::CachedAttentionArgs args = args_of(graph, node);
-  if (!have_sizes(graph, node, args)) return "operands of other sizes than the heads say";
+  if (!are_pairs(node) || !have_sizes(graph, node, args))
+    return "operands of other sizes than the heads say";
   const bool is_whole = args.batch > 0 && args.rows > 0 && args.depth > 0;
   if (!is_whole || args.window == 0) return "nothing to attend to";
   if (args.stored < args.room || args.rows > args.stored)
